@@ -1,0 +1,50 @@
+# On a fresh machine with Python 3.11 or newer and make, each of these two does everything it needs:
+#   make embed-corpus    from raw text to a map of its words: a Zarr store, a picture, a table
+#   make test            every test
+# Options for the run go in ARGS:  make embed-corpus ARGS="--set input='books/*.txt' --output books.zarr"
+
+PYTHON ?= python3
+ARGS ?=
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: embed-corpus test lint clean
+
+embed-corpus: $(VENV)/.installed
+	@$(BIN)/locpipe run embed-corpus $(ARGS)
+
+test: $(VENV)/.installed-test
+	@$(BIN)/python -m pytest --cov --cov-report=term:skip-covered $(ARGS)
+
+lint: $(VENV)/.installed-test
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage
+
+# Installing: uv where it can be had (seconds instead of minutes), plain pip where it cannot.
+# The stamps make a second call instant; a change of pyproject.toml installs again.
+define install
+	@echo "Installing locpipe and what it needs into $(VENV) (once) ..."
+	@start=$$(date +%s); \
+	if $(BIN)/uv pip install --quiet --python $(BIN)/python --editable "$(1)" 2>$(VENV)/uv.log \
+	    || $(BIN)/python -m pip install --quiet --editable "$(1)"; \
+	then touch $@; echo "Installed in $$(( $$(date +%s) - start )) s."; else cat $(VENV)/uv.log; exit 1; fi
+endef
+
+$(VENV)/.installed: pyproject.toml | $(VENV)/.created
+	$(call install,.)
+
+$(VENV)/.installed-test: pyproject.toml | $(VENV)/.created
+	$(call install,.[test])
+	@touch $(VENV)/.installed
+
+$(VENV)/.created:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	    || { echo "locpipe needs Python 3.11 or newer; name one with: make PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv \
+	    || echo "uv is not to be had here; installing with pip instead (slower)."
+	@touch $@

@@ -1,4 +1,4 @@
-"""What all tests share: quiet services, hypothesis profiles, real text, and no quiet skips in CI."""
+"""What all tests share: quiet services, hypothesis profiles, a novel, no quiet skips in CI."""
 
 import os
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-# Before anything imports distributed or prefect: quiet, offline, no server of the person who runs this.
+# Before anything imports distributed or prefect: quiet, offline, and not the user's own server.
 os.environ.setdefault("DASK_LOGGING__DISTRIBUTED", "error")
 os.environ["PREFECT_SERVER_ANALYTICS_ENABLED"] = "false"
 os.environ["DO_NOT_TRACK"] = "1"

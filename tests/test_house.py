@@ -77,18 +77,20 @@ def imported_names(tree: ast.AST) -> Iterator[Name]:
             base = node.module or ""
             names = (f"{base}.{alias.name}" for alias in node.names)
             yield from (Name(name, node.lineno, node.level) for name in names)
-        elif isinstance(node, ast.Call) and _is_dynamic_import(node.func) and node.args:
-            if isinstance(node.args[0], ast.Constant):
-                yield Name(str(node.args[0].value), node.lineno)
+        elif isinstance(node, ast.Call) and (target := dynamic_import(node)):
+            yield Name(target, node.lineno)
 
 
-def _is_dynamic_import(function: ast.expr) -> bool:
-    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
-    return name in ("import_module", "__import__")
+def dynamic_import(call: ast.Call) -> str | None:
+    """Return the module that ``import_module("...")`` or ``__import__("...")`` names, or None."""
+    named = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    if named not in ("import_module", "__import__") or not call.args:
+        return None
+    return str(call.args[0].value) if isinstance(call.args[0], ast.Constant) else None
 
 
 def module_of(path: Path, root: Path) -> str:
-    """Return the name of a file below `locpipe.`, such as ``store.schema``; empty for the package."""
+    """Return a file's name below `locpipe.`, such as ``store.schema``; empty for the package."""
     parts = path.relative_to(root / "locpipe").with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
@@ -106,7 +108,7 @@ def room_of(module: str) -> str:
 
 
 def target_room(target: str) -> str:
-    """Return the room that ``locpipe.x.y`` lies in; a public name of the package has room ``""``."""
+    """Return the room that ``locpipe.x.y`` lies in; the package's own names have room ``""``."""
     room = room_of(target.removeprefix("locpipe").removeprefix("."))
     return room if room in RANK else ""
 
@@ -142,9 +144,11 @@ def violations(root: Path) -> list[str]:
     for path in python_files(root):
         tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
         module = module_of(path, root)
-        for name in imported_names(tree):
-            if broken := judge_import(module, name):
-                found.append(f"{path.relative_to(root)}:{name.line}: {broken}")
+        found += [
+            f"{path.relative_to(root)}:{name.line}: {broken}"
+            for name in imported_names(tree)
+            if (broken := judge_import(module, name))
+        ]
         found += [
             f"{path.relative_to(root)}:{node.lineno}: eval and exec are not used"
             for node in ast.walk(tree)

@@ -1,0 +1,341 @@
+"""A run that is being written: its results, which blocks are done, and its end."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Self
+
+import numpy as np
+
+from locpipe.errors import InputError, StoreError
+from locpipe.store import arrays, parts
+from locpipe.store.arrays import AnyArray
+from locpipe.store.folder import Folder
+from locpipe.store.lock import Lock
+from locpipe.store.metadata import (
+    Done,
+    read_done,
+    result_names,
+    to_json,
+    write_done,
+    write_root,
+)
+from locpipe.store.schema import ArraySpec, PartsSpec, Spec, check_block, check_together
+
+__all__ = ["RESERVED", "BlockWriter", "Run"]
+
+RESERVED = (
+    "schema",
+    "schema_version",
+    "flow",
+    "parameters",
+    "plan",
+    "fingerprint",
+    "versions",
+    "created",
+    "replacing",
+    "complete",
+)
+
+
+@dataclass(frozen=True)
+class BlockWriter:
+    """Writes one block or part of a result; small, so that it rides in a graph to the workers.
+
+    Parameters
+    ----------
+    url : str
+        Absolute path of the store.
+    spec : ArraySpec or PartsSpec
+    """
+
+    url: str
+    spec: Spec
+
+    def __call__(self, block: int, data: object) -> None:
+        """Write one whole block, durably, but do not record it: that is the driver's part.
+
+        Parameters
+        ----------
+        block : int
+        data : array of the block's shape, or mapping of names to 1-d arrays for a part
+
+        Raises
+        ------
+        InputError
+            If there is no such block, or the data do not fit it.
+        StoreError
+            If the disk refuses.
+        """
+        check_block(self.spec, block)
+        folder = Folder.at(self.url)
+        if isinstance(self.spec, PartsSpec):
+            parts.write_part(folder, self.spec.name, block, data)
+        else:
+            arrays.write_block(folder, self.spec.name, self.spec, block, data)
+
+
+class Run:
+    """One run's store, open for writing; made by `open_run`, best used in a ``with`` block.
+
+    A block is done once `record` has returned, not when its file exists.  Leaving the ``with``
+    block gives the lock back and leaves everything else as it is, for a later run to go on.
+
+    Parameters
+    ----------
+    folder : Folder
+    lock : Lock
+    root : mapping
+        Attributes of the root group.
+    """
+
+    def __init__(self, folder: Folder, lock: Lock, root: Mapping[str, Any]) -> None:
+        self._folder = folder
+        self._lock = lock
+        self._root = dict(root)
+        self._specs: dict[str, Spec] = {}
+        self._done: dict[str, Done] = {}
+        self._guard = threading.Lock()
+        for name in result_names(folder):
+            self._load(name)
+
+    def __enter__(self) -> Self:
+        """Return the run itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Give the lock back."""
+        self.close()
+
+    def close(self) -> None:
+        """Give the lock back; what is recorded stays."""
+        self._lock.release()
+
+    @property
+    def url(self) -> str:
+        """Absolute path of the store."""
+        return str(self._folder.path)
+
+    @property
+    def flow(self) -> str:
+        """Name of the flow that the run belongs to."""
+        return str(self._root["flow"])
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """The run's parameters, as JSON holds them."""
+        return MappingProxyType(self._root["parameters"])
+
+    @property
+    def plan(self) -> Mapping[str, Any]:
+        """The plan in force: the stored one where the run is resumed."""
+        return MappingProxyType(self._root["plan"])
+
+    @property
+    def fingerprint(self) -> str:
+        """What the run's numbers depend on, in 16 hexadecimal digits."""
+        return str(self._root["fingerprint"])
+
+    @property
+    def attrs(self) -> Mapping[str, Any]:
+        """What `set_attrs` has stored."""
+        return MappingProxyType({k: v for k, v in self._root.items() if k not in RESERVED})
+
+    @property
+    def complete(self) -> bool:
+        """Whether the run has finished."""
+        return bool(self._root["complete"])
+
+    def ensure(self, *specs: Spec) -> None:
+        """Create the results that are not there yet.
+
+        Raises
+        ------
+        InputError
+            If results could not stand together in one data set.
+        StoreError
+            If one is there already with another form, or the run is complete without it.
+        """
+        wanted = {**self._specs, **{spec.name: spec for spec in specs}}
+        check_together([spec for spec in wanted.values() if isinstance(spec, ArraySpec)])
+        for spec in specs:
+            if spec.name in self._specs:
+                _check_same(self.url, self._specs[spec.name], spec)
+            else:
+                self._create(spec)
+
+    def pending(self, name: str) -> list[int]:
+        """Blocks (chunks in C order) or parts that are not recorded, ascending."""
+        self._spec(name)
+        return [int(block) for block in np.flatnonzero(~self._done[name].mask)]
+
+    def region(self, name: str, block: int) -> tuple[slice, ...]:
+        """The cells of one block of an array."""
+        return self._array_spec(name).region(block)
+
+    def writer(self, name: str) -> BlockWriter:
+        """The callable ``writer(block, data)`` that workers write with."""
+        self._open_for("write to")
+        return BlockWriter(self.url, self._spec(name))
+
+    def record(self, name: str, *blocks: int) -> None:
+        """Record written blocks as done, at once and for good; called by the driver only.
+
+        Raises
+        ------
+        StoreError
+            If the lock was lost: another run may be writing.
+        """
+        self._open_for("record blocks in")
+        for block in blocks:
+            check_block(self._spec(name), block)
+        self._lock.check()
+        with self._guard:
+            self._done[name].mask[list(blocks)] = True
+            write_done(self._folder, name, self._done[name])
+
+    def put(self, spec: ArraySpec, data: object) -> None:
+        """Create, write and record a whole array.
+
+        Blocks that are recorded already are kept, not written again: after a resume `read` the
+        array rather than compute it again.
+        """
+        self.ensure(spec)
+        values = np.asarray(data, dtype=object if spec.is_text else None)
+        if values.shape != spec.shape:
+            raise InputError(f"{spec.name!r} must have shape {spec.shape}, got {values.shape}")
+        todo = self.pending(spec.name)
+        if todo:
+            write = self.writer(spec.name)
+            for block in todo:
+                write(block, values[spec.region(block)])
+            self.record(spec.name, *todo)
+
+    def read(self, name: str) -> AnyArray:
+        """A whole array; text comes as objects of type str.
+
+        Raises
+        ------
+        StoreError
+            If blocks are still to be computed, or a chunk is torn or missing.
+        """
+        self._array_spec(name)
+        if todo := self.pending(name):
+            raise StoreError(
+                f"{name!r} in {self.url} can be read once all blocks are done, and {len(todo)} of "
+                f"{self._specs[name].n_blocks} are not; run it to the end first"
+            )
+        array = arrays.open_array(self._folder, name)
+        arrays.check_files(self._folder, name, array)
+        return arrays.read_region(self._folder, name, array, (slice(None),) * array.ndim)
+
+    def read_part(self, name: str, part: int) -> dict[str, AnyArray]:
+        """One part of a ragged result.
+
+        Raises
+        ------
+        StoreError
+            If the part is not recorded, or is torn.
+        """
+        check_block(self._spec(name), part)
+        if not self._done[name].mask[part]:
+            raise StoreError(
+                f"part {part} of {name!r} in {self.url} is not done; compute it before reading it"
+            )
+        return parts.read_part(self._folder, name, part)
+
+    def set_attrs(self, **attrs: object) -> None:
+        """Store small results, such as a stress, as attributes of the root group (JSON).
+
+        Raises
+        ------
+        InputError
+            If a name belongs to the schema, or a value cannot be JSON.
+        """
+        self._open_for("set attributes of")
+        if taken := sorted(set(attrs) & set(RESERVED)):
+            raise InputError(
+                f"attributes must not be named {taken}: the store's own are; rename them"
+            )
+        self._lock.check()
+        self._root.update(to_json(attrs))
+        write_root(self._folder, self._root)
+
+    def finish(self) -> None:
+        """Mark the run complete, consolidated metadata and flag in one atomic write.
+
+        Raises
+        ------
+        StoreError
+            If blocks are missing or the lock was lost.
+        """
+        if self.complete:
+            return
+        missing = {name: n for name in self._specs if (n := len(self.pending(name)))}
+        if missing:
+            raise StoreError(
+                f"{self.url} is complete once all blocks are recorded, and these are not: "
+                f"{missing}; compute them first"
+            )
+        self._lock.check()
+        self._folder.sweep()
+        names = [name for name, spec in self._specs.items() if isinstance(spec, ArraySpec)]
+        root = {**self._root, "complete": True}
+        write_root(self._folder, root, arrays=names)
+        self._root = root
+
+    def _open_for(self, action: str) -> None:
+        if self.complete:
+            raise StoreError(
+                f"cannot {action} {self.url}: it is complete; use if_exists=replace to compute it "
+                "again"
+            )
+
+    def _spec(self, name: str) -> Spec:
+        if name not in self._specs:
+            raise StoreError(
+                f"{self.url} has no result {name!r}; it has {sorted(self._specs)}: ensure it first"
+            )
+        return self._specs[name]
+
+    def _array_spec(self, name: str) -> ArraySpec:
+        spec = self._spec(name)
+        if not isinstance(spec, ArraySpec):
+            raise InputError(f"{name!r} consists of parts; use read_part({name!r}, part)")
+        return spec
+
+    def _create(self, spec: Spec) -> None:
+        self._open_for(f"add {spec.name!r} to")
+        self._lock.check()
+        kind = "parts" if isinstance(spec, PartsSpec) else "array"
+        done = Done(kind, np.zeros(spec.n_blocks, dtype=bool))
+        # The record comes first: whatever array of ours exists has one, so `replace` knows it.
+        write_done(self._folder, spec.name, done)
+        if isinstance(spec, ArraySpec):
+            arrays.create_array(self._folder, spec.name, spec)
+        self._specs[spec.name] = spec
+        self._done[spec.name] = done
+
+    def _load(self, name: str) -> None:
+        """Take up a result that an earlier run has begun; one that is torn is begun again."""
+        done = read_done(self._folder, name)
+        if done is None:
+            return
+        if done.kind == "parts":
+            self._specs[name] = PartsSpec(name, done.mask.size)
+        elif self._folder.exists(f"{name}/zarr.json"):
+            self._specs[name] = arrays.spec_of(self._folder, name, name)
+        else:
+            return
+        self._done[name] = done
+
+
+def _check_same(url: str, stored: Spec, wanted: Spec) -> None:
+    if differences := wanted.differences(stored):
+        raise StoreError(
+            f"{wanted.name!r} is in {url} already, in another form: {differences}; use the stored "
+            "plan, or if_exists=replace"
+        )

@@ -1,0 +1,214 @@
+"""Keys and pairs that stay in a store and are read block by block, inside the task."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from locpipe.blocks import KeyBlock, Tile, row_slices
+from locpipe.errors import InputError, StoreError
+from locpipe.store.arrays import AnyArray, open_array, read_region
+from locpipe.store.folder import Folder, Url
+from locpipe.store.metadata import read_done
+
+if TYPE_CHECKING:
+    import zarr
+
+__all__ = ["ZarrKeys", "ZarrPairs"]
+
+
+class ZarrKeys:
+    """A `KeySource` over arrays of a Zarr group, locpipe's own or any other.
+
+    It pickles to a path and a few names.  A task opens the arrays when it starts to read and
+    holds one span of rows at a time: as many as a chunk has, or as a block where that is more.
+
+    Parameters
+    ----------
+    url : str or path
+        The group.
+    data : str
+        Name of the array of keys, (n_keys, n_features).
+    values : str, optional
+        Values, (n_keys, n_outputs) or (n_keys,).
+    sample_weight : str, optional
+        Weights >= 0, (n_keys,).
+    bandwidth : str, optional
+        Factor on the kernel's bandwidth, (n_keys,).
+
+    Raises
+    ------
+    InputError
+        If the shapes do not fit together.
+    StoreError
+        If an array is not there, or is a result that is not done yet.
+
+    Examples
+    --------
+    >>> import tempfile, zarr
+    >>> url = tempfile.mkdtemp()
+    >>> keys = zarr.create_array(url, name="points", data=np.arange(10.0).reshape(5, 2))
+    >>> source = ZarrKeys(url, "points")
+    >>> source.n_keys, [block.n_rows for block in source.iter_blocks(2, start=1)]
+    (5, [2, 2])
+    """
+
+    def __init__(
+        self,
+        url: Url,
+        data: str,
+        values: str | None = None,
+        sample_weight: str | None = None,
+        bandwidth: str | None = None,
+    ) -> None:
+        self._folder = Folder.at(url)
+        optional = {"values": values, "sample_weight": sample_weight, "bandwidth": bandwidth}
+        self._names = {"data": data, **{k: v for k, v in optional.items() if v is not None}}
+        arrays = {role: _open_done(self._folder, name) for role, name in self._names.items()}
+        for role, array in arrays.items():
+            _check_rows(role, self._names[role], array, arrays["data"])
+        self._shape = arrays["data"].shape
+        self._dtype = str(arrays["data"].dtype)
+        self._n_outputs = None if values is None else (*arrays["values"].shape, 1)[1]
+
+    @property
+    def n_keys(self) -> int:
+        """Number of keys."""
+        return int(self._shape[0])
+
+    @property
+    def n_features(self) -> int:
+        """Number of features of a key."""
+        return int(self._shape[1])
+
+    @property
+    def n_outputs(self) -> int | None:
+        """Number of values per key, or None without values."""
+        return self._n_outputs
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the features."""
+        return np.dtype(self._dtype)
+
+    def iter_blocks(
+        self, block_rows: int, start: int = 0, stop: int | None = None
+    ) -> Iterator[KeyBlock]:
+        """Consecutive blocks of at most `block_rows` keys that cover ``start .. stop``.
+
+        Raises
+        ------
+        InputError
+            If a weight is negative or NaN.
+        StoreError
+            Naming the file, if a chunk is torn.
+        """
+        stop = self.n_keys if stop is None else stop
+        arrays = {role: open_array(self._folder, name) for role, name in self._names.items()}
+        # Whole blocks that together span a chunk: blocks smaller than a chunk, read one by one,
+        # would decode it again for each.
+        span = -(-max(array.chunks[0] for array in arrays.values()) // block_rows) * block_rows
+        for rows in row_slices(stop, span, start):
+            block = self._block(arrays, rows)
+            for part in row_slices(block.n_rows, block_rows):
+                yield block.rows(part)
+
+    def _block(self, arrays: dict[str, zarr.Array[Any]], rows: slice) -> KeyBlock:
+        read: dict[str, AnyArray] = {
+            role: read_region(self._folder, self._names[role], array, (rows,))
+            for role, array in arrays.items()
+        }
+        values, weight = read.get("values"), read.get("sample_weight")
+        return KeyBlock(
+            data=read["data"],
+            start=rows.start,
+            values=values[:, None] if values is not None and values.ndim == 1 else values,
+            log_sample_weight=None if weight is None else self._log_weight(weight),
+            bandwidth=read.get("bandwidth"),
+        )
+
+    def _log_weight(self, weight: AnyArray) -> AnyArray:
+        if not (weight >= 0).all():
+            raise InputError(
+                f"sample_weight {self._names['sample_weight']!r} in {self._folder.path} must be "
+                f">= 0, got {weight.min()}; drop or correct those keys"
+            )
+        with np.errstate(divide="ignore"):  # a weight of 0 takes the key out
+            return np.asarray(np.log(weight))
+
+
+class ZarrPairs:
+    """A `PairSource` over (n_queries, n_keys) arrays of a Zarr group, read by tile.
+
+    It pickles to a path and two names.  Each tile decodes the chunks that it touches, so chunks
+    of about the tile's size are read once.
+
+    Parameters
+    ----------
+    url : str or path
+        The group; or one array, with ``delta=""``.
+    delta : str
+        Name of the dissimilarities; NaN marks a missing cell.
+    weight : str, optional
+        Name of the weights of the cells; default: 1.
+
+    Raises
+    ------
+    InputError
+        If an array is not a matrix, or the shapes differ.
+    StoreError
+        If an array is not there, or is a result that is not done yet.
+    """
+
+    def __init__(self, url: Url, delta: str, weight: str | None = None) -> None:
+        self._folder = Folder.at(url)
+        self._names = (delta,) if weight is None else (delta, weight)
+        shapes = [_open_done(self._folder, name).shape for name in self._names]
+        if len(shapes[0]) != 2 or len(set(shapes)) != 1:
+            raise InputError(
+                f"dissimilarities and weights must be matrices of one shape, got {shapes}; "
+                "store them as (n_queries, n_keys)"
+            )
+        self._shape = (int(shapes[0][0]), int(shapes[0][1]))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of queries and keys."""
+        return self._shape
+
+    def tile(self, rows: slice, columns: slice) -> Tile:
+        """The dissimilarities and, where given, the weights of a rectangle.
+
+        Raises
+        ------
+        StoreError
+            Naming the file, if a chunk is torn.
+        """
+        return tuple(
+            read_region(self._folder, name, open_array(self._folder, name), (rows, columns))
+            for name in self._names
+        )
+
+
+def _open_done(folder: Folder, name: str) -> zarr.Array[Any]:
+    """Open an array to compute from; a result of a run must be done."""
+    array = open_array(folder, name)
+    done = read_done(folder, name) if name else None
+    if done is not None and not done.mask.all():
+        n_done, n_blocks = done.count
+        raise StoreError(
+            f"{name!r} in {folder.path} must be done before it is computed from, but {n_done} of "
+            f"{n_blocks} blocks are; run it to the end first"
+        )
+    return array
+
+
+def _check_rows(role: str, name: str, array: zarr.Array[Any], data: zarr.Array[Any]) -> None:
+    allowed = {"data": (2,), "values": (1, 2)}.get(role, (1,))
+    if array.ndim not in allowed or array.shape[0] != data.shape[0]:
+        raise InputError(
+            f"{role} {name!r} must have {' or '.join(map(str, allowed))} dimension(s) and "
+            f"{data.shape[0]} rows as the keys, got shape {array.shape}"
+        )

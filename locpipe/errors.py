@@ -1,4 +1,4 @@
-"""Errors that locpipe raises on purpose; each message says what must hold, what came, what to do."""
+"""Errors raised on purpose; each message says what must hold, what came, what to do."""
 
 __all__ = ["ConfigError", "InputError", "LocpipeError", "StoreError"]
 

@@ -1,0 +1,59 @@
+"""locpipe: kernel-weighted local means, and every method that is one, over data of any size."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from locpipe import config, kernels
+    from locpipe.functions import local_mean, log_density, log_mass, nearest
+    from locpipe.graph import Keys, Queries
+    from locpipe.kernels import masks
+    from locpipe.methods import AsymmetricMDS, KernelDensity, MeanShift
+
+__version__ = "0.1.0"
+
+# Imported at first use, so that `import locpipe` and `locpipe --help` answer at once.
+_HOMES = {
+    "AsymmetricMDS": "locpipe.methods",
+    "KernelDensity": "locpipe.methods",
+    "Keys": "locpipe.graph",
+    "MeanShift": "locpipe.methods",
+    "Queries": "locpipe.graph",
+    "config": "",
+    "kernels": "",
+    "local_mean": "locpipe.functions",
+    "log_density": "locpipe.functions",
+    "log_mass": "locpipe.functions",
+    "masks": "locpipe.kernels",
+    "nearest": "locpipe.functions",
+}
+
+__all__ = [
+    "AsymmetricMDS",
+    "KernelDensity",
+    "Keys",
+    "MeanShift",
+    "Queries",
+    "config",
+    "kernels",
+    "local_mean",
+    "log_density",
+    "log_mass",
+    "masks",
+    "nearest",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'locpipe' has no attribute {name!r}")
+    if home in ("", "locpipe.kernels"):
+        return import_module(f"{home or 'locpipe'}.{name}")
+    return getattr(import_module(home), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,211 @@
+"""Blocks: the rows that travel together, with their per-row attributes.
+
+A *query* asks, a *key* answers, a *value* is what is averaged.  Kernels and reductions see
+only blocks, so anything chunked with the rows (bandwidths, ids, times, values) rides in them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+from typing import Any, Protocol, TypeVar, runtime_checkable
+
+import numpy as np
+from array_api_compat import array_namespace
+
+from locpipe.errors import InputError
+from locpipe.shared import SharedArray
+
+__all__ = ["Array", "ArrayPairs", "KeyBlock", "PairSource", "QueryBlock", "Tile", "row_slices"]
+
+Array = Any
+"""An array of any library that follows the array API standard."""
+
+Tile = tuple[Array, ...]
+"""What a `PairSource` gives for a rectangle of pairs; the reduction fixes the meaning."""
+
+
+def row_slices(n_rows: int, step: int, start: int = 0) -> Iterator[slice]:
+    """Consecutive slices of at most `step` rows that cover ``start .. n_rows``.
+
+    Examples
+    --------
+    >>> list(row_slices(5, 2))
+    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
+    """
+    return (slice(i, min(i + step, n_rows)) for i in range(start, n_rows, step))
+
+
+Block = TypeVar("Block", "QueryBlock", "KeyBlock")
+
+
+@dataclass(frozen=True, eq=False)
+class QueryBlock:
+    """Consecutive queries.
+
+    Attributes
+    ----------
+    data : array (n_queries, n_features)
+    start : int
+        Global index of the first row.
+    bandwidth : array (n_queries,), optional
+        Factor on the kernel's bandwidth, one per query.
+    ids : integer array (n_queries,), optional
+        Identity of each row; default: its global index.
+    time : array (n_queries,), optional
+        Position of each row for causal masks; default: its global index.
+    values : array (n_queries, n_outputs), optional
+        Current values of the queries, for kernels that look at values too.
+    """
+
+    data: Array
+    start: int = 0
+    bandwidth: Array | None = None
+    ids: Array | None = None
+    time: Array | None = None
+    values: Array | None = None
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows in the block."""
+        return int(self.data.shape[0])
+
+    def rows(self, part: slice) -> QueryBlock:
+        """Part of the block, as views; `part` counts from the block's first row."""
+        return _rows(self, part)
+
+
+@dataclass(frozen=True, eq=False)
+class KeyBlock:
+    """Consecutive keys, with what they carry.
+
+    Attributes
+    ----------
+    data : array (n_keys, n_features)
+    start : int
+        Global index of the first row.
+    values : array (n_keys, n_outputs), optional
+    log_sample_weight : array (n_keys,), optional
+        Log of each key's weight; ``-inf`` takes the key out.
+    bandwidth : array (n_keys,), optional
+        Factor on the kernel's bandwidth, one per key.
+    ids, time : arrays (n_keys,), optional
+        As in `QueryBlock`.
+    """
+
+    data: Array
+    start: int = 0
+    values: Array | None = None
+    log_sample_weight: Array | None = None
+    bandwidth: Array | None = None
+    ids: Array | None = None
+    time: Array | None = None
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows in the block."""
+        return int(self.data.shape[0])
+
+    def rows(self, part: slice) -> KeyBlock:
+        """Part of the block, as views; `part` counts from the block's first row."""
+        return _rows(self, part)
+
+
+def _rows(block: Block, part: slice) -> Block:
+    cut = {
+        f.name: None if (value := getattr(block, f.name)) is None else value[part, ...]
+        for f in fields(block)
+        if f.name != "start"
+    }
+    start = block.start if block.start == UNKNOWN_START else block.start + part.start
+    return replace(block, start=start, **cut)
+
+
+def row_ids(block: QueryBlock | KeyBlock) -> Array:
+    """Identity of each row: the given ids, else the global row index, int64 (n_rows,)."""
+    return _global_index(block) if block.ids is None else block.ids
+
+
+def row_times(block: QueryBlock | KeyBlock) -> Array:
+    """Time of each row: the given times, else the global row index (n_rows,)."""
+    return _global_index(block) if block.time is None else block.time
+
+
+UNKNOWN_START = -1
+"""Start of a block whose place is not known (Dask chunks of unknown size come before it)."""
+
+
+def _global_index(block: QueryBlock | KeyBlock) -> Array:
+    if block.start < 0:
+        raise InputError(
+            "rows are told apart by their place, and the chunk sizes before them are unknown; "
+            "give ids= and time=, or call compute_chunk_sizes() on the array first"
+        )
+    xp = array_namespace(block.data)
+    return xp.arange(block.start, block.start + block.n_rows, dtype=xp.int64)
+
+
+@runtime_checkable
+class PairSource(Protocol):
+    """Data given per (query, key) pair, read one rectangle at a time."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of queries and keys."""
+
+    def tile(self, rows: slice, columns: slice) -> Tile:
+        """Arrays of shape (n_rows, n_columns); the reduction says what each one means."""
+
+
+@dataclass(frozen=True, eq=False)
+class ArrayPairs:
+    """A `PairSource` over arrays in memory.
+
+    Parameters
+    ----------
+    delta : array (n_queries, n_keys)
+        Dissimilarities; NaN marks a missing cell.
+    weight : array (n_queries, n_keys), optional
+        Weight of each cell; default: 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> pairs = ArrayPairs(np.arange(6.0).reshape(2, 3))
+    >>> pairs.shape, pairs.tile(slice(0, 1), slice(1, 3))[0]
+    ((2, 3), array([[1., 2.]]))
+    """
+
+    delta: Array
+    weight: Array | None = None
+
+    def __post_init__(self) -> None:
+        if np.ndim(self.delta) != 2:
+            raise InputError(
+                f"dissimilarities must be a matrix, got {np.ndim(self.delta)} dimension(s); "
+                "reshape to (n_queries, n_keys)"
+            )
+        if self.weight is not None and self.weight.shape != self.delta.shape:
+            raise InputError(
+                f"weight must have the shape of the dissimilarities {tuple(self.delta.shape)}, "
+                f"got {tuple(self.weight.shape)}"
+            )
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of queries and keys."""
+        n_queries, n_keys = self.delta.shape
+        return int(n_queries), int(n_keys)
+
+    def tile(self, rows: slice, columns: slice) -> Tile:
+        """The dissimilarities and, where given, the weights of a rectangle, as views."""
+        delta = self.delta[rows, columns]
+        return (delta,) if self.weight is None else (delta, self.weight[rows, columns])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        weight = None if self.weight is None else SharedArray(self.weight)
+        return _restore_pairs, (SharedArray(self.delta), weight)
+
+
+def _restore_pairs(delta: SharedArray, weight: SharedArray | None) -> ArrayPairs:
+    return ArrayPairs(delta.array, None if weight is None else weight.array)

@@ -1,0 +1,95 @@
+"""The reference engine: log weights of one tile at a time, any array library."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from array_api_compat import array_namespace
+
+from locpipe.blocks import Array, KeyBlock, PairSource, QueryBlock, row_slices
+from locpipe.kernels.base import Kernel
+from locpipe.reductions.base import Reduction, State
+
+__all__ = ["TILE_KEYS", "TILE_QUERIES", "fold"]
+
+# 256 x 1024 float64 = 2 MiB: a tile and its temporaries stay in the second-level cache.
+TILE_QUERIES = 256
+TILE_KEYS = 1024
+
+
+def fold(
+    reduction: Reduction,
+    state: State,
+    q: QueryBlock,
+    k: KeyBlock,
+    kernel: Kernel | None = None,
+    pairs: PairSource | None = None,
+) -> State:
+    """`state` with the keys of a block folded in.
+
+    Coordinates are widened to float64 first, so float32 data keeps its accuracy far from the
+    origin; only a tile of pairs exists at any time.
+
+    Notes
+    -----
+    O(n_queries n_keys n_features) time, one tile of memory.
+    """
+    if q.n_rows == 0 or k.n_rows == 0:
+        return state
+    q, k = _widen(q), _widen(k)
+    parts = [
+        _fold_rows(reduction, _take(state, rows), q.rows(rows), k, kernel, pairs)
+        for rows in row_slices(q.n_rows, TILE_QUERIES)
+    ]
+    return parts[0] if len(parts) == 1 else _concat(parts)
+
+
+def _fold_rows(
+    reduction: Reduction,
+    state: State,
+    q: QueryBlock,
+    k: KeyBlock,
+    kernel: Kernel | None,
+    pairs: PairSource | None,
+) -> State:
+    for columns in row_slices(k.n_rows, TILE_KEYS):
+        tile = k.rows(columns)
+        log_w = _log_weights(kernel, q, tile) if kernel is not None else None
+        pair = None if pairs is None else pairs.tile(_span(q), _span(tile))
+        state = reduction.update(state, log_w, q, tile, pair)
+    return state
+
+
+def _log_weights(kernel: Kernel, q: QueryBlock, k: KeyBlock) -> Array:
+    log_w = kernel.log_weights(q, k)
+    return log_w if k.log_sample_weight is None else log_w + k.log_sample_weight[None, :]
+
+
+def _span(block: QueryBlock | KeyBlock) -> slice:
+    return slice(block.start, block.start + block.n_rows)
+
+
+def _widen(block: Any) -> Any:
+    """The block with every numeric array but ids and times in float64."""
+    xp = array_namespace(block.data)
+    names = ("data", "values", "bandwidth", "log_sample_weight")
+    wide = {
+        name: xp.astype(array, xp.float64, copy=False)
+        for name in names
+        if (array := getattr(block, name, None)) is not None
+    }
+    return replace(block, **wide)
+
+
+def _take(state: Any, rows: slice) -> State:
+    cut: State = type(state)(*(array[rows, ...] for array in state))
+    return cut
+
+
+def _concat(parts: list[Any]) -> State:
+    xp = array_namespace(parts[0][0])
+    whole: State = type(parts[0])(
+        *(xp.concat(arrays, axis=0) for arrays in zip(*parts, strict=True))
+    )
+    return whole

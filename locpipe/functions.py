@@ -1,0 +1,307 @@
+"""The functions that most users call: local mean, density, nearest neighbours.
+
+Queries and keys are arrays (NumPy or Dask), or `lp.Queries` and `lp.Keys` with per-row
+attributes; keys may also be a `KeySource` that reads a store block by block.
+"""
+
+from __future__ import annotations
+
+from math import nan
+from typing import Any, TypedDict, Unpack
+
+import numpy as np
+from array_api_compat import array_namespace
+
+from locpipe.blocks import Array
+from locpipe.errors import InputError
+from locpipe.graph import Keys, KeySource, Queries, fold
+from locpipe.graph.inputs import as_keys, as_queries, result_dtype
+from locpipe.kernels import Kernel, Nearness, Normalized
+from locpipe.kernels.masks import ExcludeSelf
+from locpipe.reductions import LogMass, TopK, WeightedMean
+
+__all__ = ["Run", "local_mean", "log_density", "log_mass", "nearest"]
+
+_EMPTY = {"nan": nan, "zero": 0.0}
+_ENGINES = ("auto", "dense")
+_METRICS = ("euclidean",)
+
+
+class Run(TypedDict, total=False):
+    """How to compute; none of it changes a result beyond `rtol`.
+
+    Attributes
+    ----------
+    engine : {"auto", "dense"}
+    n_threads : int
+        Threads for arrays in memory; default: the processors granted to the process.
+    empty : {"nan", "zero"}
+        Result of a query with no neighbour.
+    """
+
+    engine: str
+    n_threads: int | None
+    empty: str
+
+
+def local_mean(
+    queries: Any,
+    keys: Any,
+    values: Any = None,
+    kernel: Kernel | None = None,
+    *,
+    sample_weight: Any = None,
+    **run: Unpack[Run],
+) -> Array:
+    """Kernel-weighted mean of the values around each query.
+
+    Parameters
+    ----------
+    queries : array (n_queries, n_features) or Queries
+    keys : array (n_keys, n_features), Keys or KeySource
+    values : array (n_keys, n_outputs) or (n_keys,)
+        None where the keys carry theirs.
+    kernel : Kernel
+    sample_weight : array (n_keys,), optional
+        Non-negative weights.
+    **run : Run
+
+    Returns
+    -------
+    array (n_queries, n_outputs), or (n_queries,) for 1-d values
+        Array kind and dtype of the queries; integers give float64.
+
+    Raises
+    ------
+    InputError
+        If shapes disagree, data is not finite, or a weight is negative.
+
+    Notes
+    -----
+    ``sum_i w_i v_i / sum_i w_i`` with ``w_i = sample_weight_i K(q, k_i)``, summed in the log
+    domain in float64: a query far off the data gets the value of its nearest key, never 0/0.
+    O(n_queries n_keys (n_features + n_outputs)) time; memory is one tile of pairs.
+
+    References
+    ----------
+    Nadaraya (1964); Watson (1964); Song (2026), section 2.
+
+    Examples
+    --------
+    >>> import numpy as np, locpipe as lp
+    >>> x, y = np.array([0.0, 1.0, 2.0, 4.0]), np.array([1.0, 3.0, 2.0, 5.0])
+    >>> print(lp.local_mean([1.5], x, y, lp.kernels.Gaussian(1.0))[0].round(6))
+    2.323238
+    """
+    empty = _check_run(run)
+    queries, keys = as_queries(queries), _keys(keys, values, sample_weight)
+    n_outputs, flat = _outputs(keys)
+    (mean,) = fold(
+        WeightedMean(n_outputs),
+        queries,
+        keys,
+        _check_kernel(kernel),
+        empty=empty,
+        n_threads=run.get("n_threads"),
+    )
+    mean = mean[:, 0] if flat else mean
+    return _cast(mean, queries)
+
+
+def log_mass(
+    queries: Any, keys: Any, kernel: Kernel, *, sample_weight: Any = None, **run: Unpack[Run]
+) -> Array:
+    """Log of the total weight around each query, not normalised.
+
+    Parameters
+    ----------
+    queries, keys, sample_weight, **run
+        As in `local_mean`.
+    kernel : Kernel
+
+    Returns
+    -------
+    array (n_queries,)
+        ``log sum_i sample_weight_i K(q, k_i)``; ``-inf`` with no neighbour.
+
+    Raises
+    ------
+    InputError
+        As `local_mean`.
+
+    Examples
+    --------
+    >>> import numpy as np, locpipe as lp
+    >>> log_mass = lp.log_mass([[0.0]], np.zeros((10, 1)), lp.kernels.Gaussian(1.0))
+    >>> print(np.exp(log_mass).round(6))
+    [10.]
+    """
+    _check_run(run)
+    queries, keys = as_queries(queries), _keys(keys, None, sample_weight)
+    log_total = fold(
+        LogMass(), queries, keys, _check_kernel(kernel), n_threads=run.get("n_threads")
+    )[0]
+    return _cast(log_total, queries)
+
+
+def log_density(
+    queries: Any, keys: Any, kernel: Kernel, *, sample_weight: Any = None, **run: Unpack[Run]
+) -> Array:
+    """Log of the kernel density estimate at each query.
+
+    Parameters
+    ----------
+    queries, keys, sample_weight, **run
+        As in `local_mean`.  Bandwidths that ride in `Keys` give the sample-point estimate,
+        in `Queries` the balloon estimate.
+    kernel : Kernel
+        One with a normaliser.
+
+    Returns
+    -------
+    array (n_queries,)
+        ``log( sum_i w_i c prod(h)^-1 K(q, k_i) / sum_i w_i )``, in log of 1 / feature
+        units^n_features; positive values are right where the density exceeds 1.
+
+    Raises
+    ------
+    InputError
+        As `local_mean`, and if the kernel has no normaliser.
+
+    References
+    ----------
+    Silverman (1986), *Density Estimation*, equation 4.1.
+
+    Examples
+    --------
+    >>> import locpipe as lp
+    >>> print(lp.log_density([[100.0]], [[0.0], [1.0]], lp.kernels.Gaussian(1.0))[0].round(6))
+    -4902.112086
+    """
+    _check_run(run)
+    queries, keys = as_queries(queries), _keys(keys, None, sample_weight)
+    log_total, _, key_weight = fold(
+        LogMass(), queries, keys, Normalized(_check_kernel(kernel)), n_threads=run.get("n_threads")
+    )
+    xp = array_namespace(log_total)
+    return _cast(log_total - xp.log(key_weight), queries)
+
+
+def nearest(
+    queries: Any,
+    keys: Any,
+    k: int,
+    *,
+    metric: str = "euclidean",
+    exclude_self: bool = False,
+    **run: Unpack[Run],
+) -> tuple[Array, Array]:
+    """The k nearest keys of each query, exactly.
+
+    Parameters
+    ----------
+    queries : array (n_queries, n_features) or Queries
+    keys : array (n_keys, n_features), Keys or KeySource
+    k : int
+        Between 1 and the number of keys (less 1 with `exclude_self`).
+    metric : {"euclidean"}
+    exclude_self : bool
+        Leave out the key with the query's own id (default id: the row index).
+    **run : Run
+
+    Returns
+    -------
+    distances : array (n_queries, k)
+        Ascending, in feature units, dtype of the queries.
+    indices : int64 array (n_queries, k)
+        Equal distances stand by ascending key index, whatever the chunking.
+
+    Raises
+    ------
+    InputError
+        If k is out of range, shapes disagree, or data is not finite.
+
+    Notes
+    -----
+    Distances are formed from differences in float64.  O(n_queries n_keys n_features) time;
+    memory is one tile of pairs.
+
+    Examples
+    --------
+    >>> import locpipe as lp
+    >>> distances, indices = lp.nearest([[0.0, 0.0]], [[1, 0], [0, 1], [-1, 0], [0, -1]], k=2)
+    >>> print(distances, indices)
+    [[1. 1.]] [[0 1]]
+    """
+    _check_run(run)
+    if metric not in _METRICS:
+        raise InputError(f"metric must be one of {list(_METRICS)}, got {metric!r}")
+    queries, keys = as_queries(queries), _keys(keys, None, None)
+    n_keys = keys.n_keys if isinstance(keys, KeySource) else keys.data.shape[0]
+    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
+        raise InputError(f"k must be a whole number of at least 1, got {k!r}")
+    if k > n_keys - exclude_self:
+        raise InputError(
+            f"k must be at most the number of keys that can be neighbours "
+            f"({n_keys - exclude_self}), got {k}"
+        )
+    kernel = Nearness() * ExcludeSelf() if exclude_self else Nearness()
+    score, index = fold(TopK(int(k)), queries, keys, kernel, n_threads=run.get("n_threads"))
+    xp = array_namespace(score)
+    return _cast(xp.sqrt(xp.abs(score)), queries), index
+
+
+def _check_run(run: Run) -> float:
+    if unknown := sorted(set(run) - set(Run.__annotations__)):
+        raise InputError(
+            f"unknown option(s) {unknown}; the options are {list(Run.__annotations__)}"
+        )
+    engine, empty = run.get("engine", "auto"), run.get("empty", "nan")
+    if engine not in _ENGINES:
+        raise InputError(f"engine must be one of {list(_ENGINES)}, got {engine!r}")
+    if empty not in _EMPTY:
+        raise InputError(f"empty must be one of {list(_EMPTY)}, got {empty!r}")
+    return _EMPTY[empty]
+
+
+def _check_kernel(kernel: Any) -> Kernel:
+    if not isinstance(kernel, Kernel):
+        raise InputError(
+            f"kernel must be a kernel object such as lp.kernels.Gaussian(1.0), got {kernel!r}"
+        )
+    return kernel
+
+
+def _keys(keys: Any, values: Any, sample_weight: Any) -> Any:
+    if not isinstance(keys, KeySource):
+        keys = as_keys(keys, values, sample_weight)
+        _check_total(keys.sample_weight)
+        return keys
+    if values is not None or sample_weight is not None:
+        raise InputError(
+            "keys in a store bring their own values and sample_weight; name them there"
+        )
+    return keys
+
+
+def _check_total(sample_weight: Any) -> None:
+    if isinstance(sample_weight, np.ndarray) and not sample_weight.any():
+        raise InputError("sample_weight must have at least one positive entry, got all zeros")
+
+
+def _outputs(keys: Keys | KeySource) -> tuple[int, bool]:
+    """Number of values per key, and whether they came 1-d."""
+    if isinstance(keys, KeySource):
+        n_outputs = keys.n_outputs
+    else:
+        shape = None if keys.values is None else keys.values.shape
+        if shape is not None and len(shape) == 1:
+            return 1, True
+        n_outputs = None if shape is None else int(shape[1])
+    if n_outputs is None:
+        raise InputError("a local mean needs values, one row per key, got none")
+    return n_outputs, False
+
+
+def _cast(result: Array, queries: Queries) -> Array:
+    return array_namespace(result).astype(result, result_dtype(queries), copy=False)

@@ -1,0 +1,101 @@
+"""One entry for every method: fold keys into queries, in memory or lazily."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from array_api_compat import is_dask_array
+
+from locpipe.blocks import Array, KeyBlock, PairSource, QueryBlock
+from locpipe.errors import InputError
+from locpipe.graph.inputs import Keys, Queries, as_keys, as_queries
+from locpipe.graph.lazy import fold_lazily, log_weight
+from locpipe.graph.sources import ArrayKeys, KeySource
+from locpipe.graph.stream import Operation, fold_in_memory
+from locpipe.kernels.base import Kernel
+from locpipe.reductions.base import Reduction
+
+__all__ = ["fold"]
+
+
+def fold(
+    reduction: Reduction,
+    queries: Any,
+    keys: Any,
+    kernel: Kernel | None = None,
+    pairs: PairSource | None = None,
+    *,
+    empty: float = float("nan"),
+    n_threads: int | None = None,
+) -> tuple[Array, ...]:
+    """Fold all keys into each query and finalize.
+
+    Parameters
+    ----------
+    reduction : Reduction
+        What is kept.
+    queries : array or Queries
+        (n_queries, n_features); NumPy or Dask.
+    keys : array, Keys or KeySource
+        (n_keys, n_features); NumPy, Dask, or read block by block.
+    kernel : Kernel, optional
+        Who is near whom; not needed by reductions that work on `pairs` alone.
+    pairs : PairSource, optional
+        Data per pair, shape (n_queries, n_keys).
+    empty : float
+        Result of a query with no neighbour.
+    n_threads : int, optional
+        Threads for queries in memory; default: the setting in force.
+
+    Returns
+    -------
+    tuple of float64 arrays
+        What the reduction finalizes to.  Dask arrays, lazy and chunked as the queries, if
+        queries or keys are Dask arrays.
+    """
+    queries = as_queries(queries)
+    keys = keys if isinstance(keys, KeySource) else as_keys(keys)
+    _check_sizes(reduction, queries, keys, kernel, pairs)
+    op = Operation(reduction, kernel, pairs, empty)
+    if _is_lazy(queries) or _is_lazy(keys):
+        return fold_lazily(op, queries, keys if _is_lazy(keys) else _source(keys))
+    block = QueryBlock(**{**vars(queries), "values": _matrix(queries.values)})
+    return fold_in_memory(op, block, _source(keys), n_threads)
+
+
+def _check_sizes(
+    reduction: Reduction, queries: Queries, keys: Any, kernel: Kernel | None, pairs: Any
+) -> None:
+    n_q, d = queries.data.shape
+    n_k, d_k = keys.data.shape if isinstance(keys, Keys) else (keys.n_keys, keys.n_features)
+    if kernel is None and reduction.reads_kernel:
+        raise InputError(f"{type(reduction).__name__} needs a kernel, got None")
+    if n_k == 0:
+        raise InputError("there must be at least one key, got none")
+    if kernel is not None:
+        kernel.lower(d)
+    if d != d_k and (kernel is None or kernel.lower(d).metric != "none"):
+        raise InputError(f"queries and keys must have as many features, got {d} and {d_k}")
+    if pairs is not None and pairs.shape != (n_q, n_k):
+        raise InputError(
+            f"pairs must have shape (n_queries, n_keys) = ({n_q}, {n_k}), got {pairs.shape}"
+        )
+
+
+def _is_lazy(rows: Any) -> bool:
+    """Whether any array of the rows is a Dask array."""
+    return isinstance(rows, Queries | Keys) and any(map(is_dask_array, vars(rows).values()))
+
+
+def _source(keys: Any) -> KeySource:
+    if not isinstance(keys, Keys):
+        source: KeySource = keys
+        return source
+    rows = dict(vars(keys))
+    weight = log_weight(rows.pop("sample_weight"))
+    rows["values"] = _matrix(rows["values"])
+    return ArrayKeys(KeyBlock(**rows, log_sample_weight=weight))
+
+
+def _matrix(values: Any) -> Any:
+    return values[:, None] if values is not None and values.ndim == 1 else values

@@ -1,0 +1,177 @@
+"""What callers hand over: queries and keys with per-row attributes, checked at the door."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from array_api_compat import is_array_api_obj, is_dask_array, is_numpy_array
+
+from locpipe.blocks import Array
+from locpipe.errors import InputError
+
+__all__ = ["Keys", "Queries", "as_keys", "as_queries", "result_dtype"]
+
+
+@dataclass(frozen=True, eq=False)
+class Queries:
+    """Queries with attributes that ride with the rows.
+
+    Parameters
+    ----------
+    data : array (n_queries, n_features), or (n_queries,) for one feature
+    bandwidth : array (n_queries,), optional
+        Factor on the kernel's bandwidth per query; ``Gaussian()`` has bandwidth 1, so there
+        it is the bandwidth itself (feature units).
+    ids, time : arrays (n_queries,), optional
+        Identity and position of each row, for masks; default: its index.
+    values : array (n_queries, n_outputs), optional
+        Current values, for kernels that look at values too (bilateral).
+    """
+
+    data: Array
+    bandwidth: Array | None = None
+    ids: Array | None = None
+    time: Array | None = None
+    values: Array | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Keys:
+    """Keys with attributes that ride with the rows.
+
+    Parameters
+    ----------
+    data : array (n_keys, n_features), or (n_keys,) for one feature
+    values : array (n_keys, n_outputs) or (n_keys,), optional
+    sample_weight : array (n_keys,), optional
+        Non-negative weights; 0 takes a key out.
+    bandwidth : array (n_keys,), optional
+        Factor on the kernel's bandwidth per key, as in `Queries`.
+    ids, time : arrays (n_keys,), optional
+        As in `Queries`.
+    """
+
+    data: Array
+    values: Array | None = None
+    sample_weight: Array | None = None
+    bandwidth: Array | None = None
+    ids: Array | None = None
+    time: Array | None = None
+
+
+def as_queries(queries: Any) -> Queries:
+    """Checked queries with 2-d floating data."""
+    queries = queries if isinstance(queries, Queries) else Queries(queries)
+    return Queries(**_checked_attributes(queries, "queries"))
+
+
+def as_keys(keys: Any, values: Any = None, sample_weight: Any = None) -> Keys:
+    """Checked keys with 2-d floating data; attributes given twice are refused."""
+    keys = keys if isinstance(keys, Keys) else Keys(keys)
+    given = {f.name: getattr(keys, f.name) for f in fields(Keys)}
+    for name, extra in (("values", values), ("sample_weight", sample_weight)):
+        if extra is not None and given[name] is not None:
+            raise InputError(f"{name} came both in lp.Keys and as an argument; give it once")
+        given[name] = given[name] if extra is None else extra
+    return Keys(**_checked_attributes(Keys(**given), "keys"))
+
+
+def result_dtype(queries: Queries) -> Any:
+    """Dtype of results: that of the queries' data, floating since they were checked."""
+    return queries.data.dtype
+
+
+def _checked_attributes(rows: Queries | Keys, what: str) -> Mapping[str, Any]:
+    data = _as_matrix(rows.data, what)
+    checked: dict[str, Any] = {"data": data}
+    for f in fields(rows):
+        array = getattr(rows, f.name)
+        if f.name == "data" or array is None:
+            continue
+        array = _as_array(array, f"{f.name} of the {what}")
+        _check_rows(array, data, f.name, what)
+        check = _CHECKS.get(f.name)
+        checked[f.name] = (
+            array if check is None else _apply(check, array, f"{f.name} of the {what}")
+        )
+    return checked
+
+
+def _as_array(array: Any, what: str) -> Array:
+    """An array of its own library, or NumPy; numbers only; integers become float64 except ids."""
+    array = array if is_array_api_obj(array) else np.asarray(array)
+    if getattr(array.dtype, "kind", "f") not in "fiub":
+        raise InputError(f"{what} must be numbers, got dtype {array.dtype}; convert them first")
+    return array
+
+
+def _as_matrix(data: Any, what: str) -> Array:
+    data = _as_array(data, what)
+    if data.ndim not in (1, 2):
+        raise InputError(
+            f"{what} must be (n_rows, n_features), got {data.ndim} dimensions; reshape them"
+        )
+    data = data[:, None] if data.ndim == 1 else data
+    if data.shape[1] == 0:
+        raise InputError(f"{what} must have at least one feature, got shape {data.shape}")
+    if is_dask_array(data) and data.numblocks[1] > 1:
+        data = data.rechunk({1: -1})
+    return _apply(_finite, _as_floating(data), what)
+
+
+def _as_floating(array: Array) -> Array:
+    return array if getattr(array.dtype, "kind", "f") == "f" else array.astype(np.float64)
+
+
+def _check_rows(array: Array, data: Array, name: str, what: str) -> None:
+    n_rows, n_data = array.shape[0], data.shape[0]
+    known = not (np.isnan(n_rows) or np.isnan(n_data))
+    if known and n_rows != n_data:
+        raise InputError(f"{name} must have one row per row of the {what} ({n_data}), got {n_rows}")
+    if name not in ("values",) and array.ndim != 1:
+        raise InputError(f"{name} of the {what} must be 1-d, got {array.ndim} dimensions")
+
+
+def _apply(check: Callable[[Array, str], Array], array: Array, what: str) -> Array:
+    """Check now what is in memory, and inside the task what is lazy."""
+    if is_dask_array(array):
+        lazy: Any = array
+        return lazy.map_blocks(check, what, dtype=lazy.dtype, meta=lazy._meta)
+    return check(array, what)
+
+
+def _finite(array: Array, what: str) -> Array:
+    if is_numpy_array(array) and not np.isfinite(array).all():
+        row = int(np.argwhere(~np.isfinite(array))[0][0])
+        raise InputError(
+            f"{what} must be finite, got NaN or infinity in row {row}; drop or impute those rows"
+        )
+    return array
+
+
+def _positive(array: Array, what: str) -> Array:
+    array = _finite(_as_floating(array), what)
+    if not bool((array > 0).all()):
+        raise InputError(f"{what} must be positive, got {float(array.min())}")
+    return array
+
+
+def _weights(array: Array, what: str) -> Array:
+    array = _finite(_as_floating(array), what)
+    if bool((array < 0).any()):
+        raise InputError(f"{what} must be non-negative, got {float(array.min())}")
+    return array
+
+
+def _values(array: Array, what: str) -> Array:
+    return _finite(_as_floating(array), what)
+
+
+_CHECKS: Mapping[str, Callable[[Array, str], Array]] = {
+    "values": _values,
+    "bandwidth": _positive,
+    "sample_weight": _weights,
+}

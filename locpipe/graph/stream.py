@@ -1,0 +1,93 @@
+"""The strategy ``stream``: a task owns a block of queries and folds all key blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial, reduce
+from typing import Any
+
+from array_api_compat import array_namespace
+
+from locpipe import config
+from locpipe.blocks import Array, KeyBlock, PairSource, QueryBlock, row_slices
+from locpipe.engines import dense, single_threaded_libraries
+from locpipe.graph.sources import KEY_BLOCK_ROWS, KeySource
+from locpipe.kernels.base import Kernel
+from locpipe.reductions.base import Reduction, State
+
+__all__ = ["Operation", "fold_in_memory"]
+
+
+@dataclass(frozen=True, eq=False)
+class Operation:
+    """What every task of a graph is told; small, picklable."""
+
+    reduction: Reduction
+    kernel: Kernel | None = None
+    pairs: PairSource | None = None
+    empty: float = float("nan")
+
+    def fold(self, q: QueryBlock, keys: Iterable[KeyBlock]) -> State:
+        """State of a query block over key blocks read one at a time."""
+        with single_threaded_libraries():
+            return reduce(partial(self._step, q), keys, self.reduction.init(q))
+
+    def stream(self, q: QueryBlock, keys: KeySource | KeyBlock) -> tuple[Array, ...]:
+        """Results of a query block over all keys: the task of the strategy ``stream``."""
+        blocks = [keys] if isinstance(keys, KeyBlock) else keys.iter_blocks(KEY_BLOCK_ROWS)
+        return self.finish(self.fold(q, blocks))
+
+    def span(self, q: QueryBlock, k: KeyBlock) -> State:
+        """State of a query block over one key block: a leaf of the strategy ``tree``."""
+        return self.fold(q, [k])
+
+    def merge(self, states: Sequence[State]) -> State:
+        """State of the keys of all."""
+        return reduce(self.reduction.merge, states)
+
+    def finish(self, state: State) -> tuple[Array, ...]:
+        """Results of a query block."""
+        return self.reduction.finalize(state, self.empty)
+
+    def _step(self, q: QueryBlock, state: State, k: KeyBlock) -> State:
+        return dense.fold(self.reduction, state, q, k, self.kernel, self.pairs)
+
+    def meta(self, q: QueryBlock) -> tuple[Array, ...]:
+        """Results of no rows: their dtypes and trailing shapes, without computing anything."""
+        return self.finish(self.reduction.init(q.rows(slice(0, 0))))
+
+
+def fold_in_memory(
+    op: Operation, q: QueryBlock, keys: KeySource, n_threads: int | None = None
+) -> tuple[Array, ...]:
+    """Results of queries in memory: a pool of threads over query blocks.
+
+    Blocks begin at multiples of the engine's tile, so the tiles, and with them the bits of
+    the result, are the same for any number of threads.
+    """
+    if q.n_rows == 0:
+        return op.meta(q)
+    blocks = list(row_slices(q.n_rows, _block_rows(q.n_rows, n_threads)))
+
+    def run(rows: slice) -> tuple[Array, ...]:
+        return op.stream(q.rows(rows), keys)
+
+    if len(blocks) == 1:
+        return run(blocks[0])
+    with ThreadPoolExecutor(len(blocks)) as pool, single_threaded_libraries():
+        return _concat(list(pool.map(run, blocks)))
+
+
+def _block_rows(n_rows: int, n_threads: int | None) -> int:
+    n_tiles = -(-n_rows // dense.TILE_QUERIES)
+    tiles_per_thread = -(-n_tiles // (n_threads or config.current().n_threads))
+    return tiles_per_thread * dense.TILE_QUERIES
+
+
+def _concat(parts: list[Any]) -> tuple[Array, ...]:
+    xp = array_namespace(*parts[0])
+    columns = [xp.concat(arrays, axis=0) for arrays in zip(*parts, strict=True)]
+    first = parts[0]
+    return type(first)(*columns) if hasattr(first, "_fields") else tuple(columns)

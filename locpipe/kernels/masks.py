@@ -1,0 +1,79 @@
+"""Masks: kernels whose log weight is 0 (neighbour) or -inf (none)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from array_api_compat import array_namespace
+
+from locpipe.blocks import Array, KeyBlock, QueryBlock, row_ids, row_times
+from locpipe.errors import InputError
+from locpipe.kernels.base import Kernel, KernelSpec
+
+__all__ = ["Causal", "ExcludeSelf", "Window"]
+
+
+def _log(mask: Array, like: Array) -> Array:
+    xp = array_namespace(like)
+    return xp.where(mask, xp.zeros((), dtype=xp.float64), xp.asarray(-xp.inf, dtype=xp.float64))
+
+
+@dataclass(frozen=True)
+class ExcludeSelf(Kernel):
+    """No row is its own neighbour: pairs with equal ids get no weight.
+
+    Examples
+    --------
+    >>> import numpy as np, locpipe as lp
+    >>> x = np.array([[0.0], [1.0], [9.0]])
+    >>> kernel = lp.kernels.Gaussian(1.0) * lp.masks.ExcludeSelf()
+    >>> lp.local_mean(x, x, np.array([5.0, 7.0, 9.0]), kernel)[0].round(6)
+    np.float64(7.0)
+    """
+
+    def log_weights(self, q: QueryBlock, k: KeyBlock) -> Array:
+        """``-inf`` where the ids agree."""
+        return _log(row_ids(q)[:, None] != row_ids(k)[None, :], q.data)
+
+    def lower(self, n_features: int) -> KernelSpec:
+        """At most 1."""
+        return KernelSpec(log_bound=0.0)
+
+
+@dataclass(frozen=True)
+class Causal(Kernel):
+    """A query sees the keys whose time is at most its own plus `offset`.
+
+    ``offset=0`` is the causal mask of torch's attention; a decoder with a cache needs
+    ``offset = n_keys - n_queries``.
+    """
+
+    offset: int = 0
+
+    def log_weights(self, q: QueryBlock, k: KeyBlock) -> Array:
+        """``-inf`` for keys in the future."""
+        return _log(row_times(k)[None, :] <= row_times(q)[:, None] + self.offset, q.data)
+
+    def lower(self, n_features: int) -> KernelSpec:
+        """At most 1."""
+        return KernelSpec(log_bound=0.0)
+
+
+@dataclass(frozen=True)
+class Window(Kernel):
+    """A query sees the `width` keys that end at its own time: ``0 <= t - s < width``."""
+
+    width: int
+
+    def __post_init__(self) -> None:
+        if self.width < 1:
+            raise InputError(f"a window must have width 1 or more, got {self.width}")
+
+    def log_weights(self, q: QueryBlock, k: KeyBlock) -> Array:
+        """``-inf`` outside the window."""
+        lag = row_times(q)[:, None] - row_times(k)[None, :]
+        return _log((lag >= 0) & (lag < self.width), q.data)
+
+    def lower(self, n_features: int) -> KernelSpec:
+        """At most 1."""
+        return KernelSpec(log_bound=0.0)

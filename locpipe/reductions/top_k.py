@@ -1,0 +1,100 @@
+"""The k largest log weights, ties to the lowest key index."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from array_api_compat import array_namespace, is_numpy_namespace
+
+from locpipe.blocks import Array, KeyBlock, QueryBlock, Tile
+from locpipe.errors import InputError
+from locpipe.reductions.base import Reduction, full
+
+__all__ = ["TopK", "TopKState"]
+
+NO_KEY = np.iinfo(np.int64).max
+"""Index of an empty place: it sorts after every key."""
+
+
+class TopKState(NamedTuple):
+    """Scores (n, k), best first, and the global key indices (n, k) int64."""
+
+    score: Array
+    index: Array
+
+
+@dataclass(frozen=True)
+class TopK(Reduction):
+    """The `k` keys of largest log weight per query.
+
+    Finalizes to ``(score, index)``, each (n_queries, k), best first; equal scores stand by
+    ascending key index whatever the chunking.  Places without a key hold ``-inf`` and -1.
+    """
+
+    k: int
+
+    def __post_init__(self) -> None:
+        if self.k < 1:
+            raise InputError(f"k must be at least 1, got {self.k}")
+
+    def init(self, q: QueryBlock) -> TopKState:
+        """No key yet."""
+        xp = array_namespace(q.data)
+        index = xp.full((q.n_rows, self.k), NO_KEY, dtype=xp.int64)
+        return TopKState(full(q, (self.k,), float("-inf")), index)
+
+    def update(
+        self,
+        state: TopKState,
+        log_w: Any,
+        q: QueryBlock,
+        k: KeyBlock,
+        pair: Tile | None = None,
+    ) -> TopKState:
+        """Keep the best of the old and the tile's."""
+        xp = array_namespace(log_w)
+        best = _best_columns if is_numpy_namespace(xp) else _best_columns_by_sort
+        column = best(log_w, min(self.k, k.n_rows))
+        score = xp.take_along_axis(log_w, column, axis=1)
+        empty = xp.asarray(NO_KEY, dtype=xp.int64)
+        index = xp.where(score > -xp.inf, xp.astype(column, xp.int64) + k.start, empty)
+        return self.merge(state, TopKState(score, index))
+
+    def merge(self, a: TopKState, b: TopKState) -> TopKState:
+        """Best k of both by (score descending, index ascending)."""
+        xp = array_namespace(a.score)
+        score = xp.concat((a.score, b.score), axis=1)
+        index = xp.concat((a.index, b.index), axis=1)
+        # Two stable sorts make the lexicographic order: the last key sorted is the first key.
+        order = xp.argsort(index, axis=1, stable=True)
+        by_score = xp.argsort(-xp.take_along_axis(score, order, axis=1), axis=1, stable=True)
+        order = xp.take_along_axis(order, by_score[:, : self.k], axis=1)
+        return TopKState(
+            xp.take_along_axis(score, order, axis=1), xp.take_along_axis(index, order, axis=1)
+        )
+
+    def finalize(self, state: TopKState, empty: float) -> tuple[Array, Array]:
+        """Scores and indices; an empty place has index -1."""
+        xp = array_namespace(state.index)
+        missing = state.index == NO_KEY
+        return state.score, xp.where(missing, xp.asarray(-1, dtype=xp.int64), state.index)
+
+
+def _best_columns_by_sort(log_w: Array, k: int) -> Array:
+    """Columns of the k largest entries of each row, ties to the left: the reference."""
+    xp = array_namespace(log_w)
+    return xp.argsort(-log_w, axis=1, stable=True)[:, :k]
+
+
+def _best_columns(log_w: np.ndarray, k: int) -> np.ndarray:
+    """The same set in column order, by a partition instead of a sort."""
+    n_queries, n_keys = log_w.shape
+    if k == n_keys:
+        return np.broadcast_to(np.arange(n_keys), log_w.shape)
+    kth = -np.partition(-log_w, k - 1, axis=1)[:, k - 1 : k]
+    above, ties = log_w > kth, log_w == kth
+    places = k - np.count_nonzero(above, axis=1, keepdims=True)
+    keep = above | (ties & (np.cumsum(ties, axis=1) <= places))
+    return np.nonzero(keep)[1].reshape(n_queries, k)

@@ -11,6 +11,7 @@ import logging
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, is_dataclass
+from functools import cache
 from importlib import metadata
 from pathlib import PurePath
 from typing import Any
@@ -73,6 +74,7 @@ def _number(value: float) -> int | float | str:
     return int(value) if value.is_integer() else float(value)
 
 
+@cache
 def software_versions() -> dict[str, str]:
     """Versions of what computes the numbers."""
     versions = {}
@@ -130,9 +132,11 @@ def write_root(
             "metadata": found,
         }
     folder.write(_ROOT, _bytes(group), sync=True)
+    if not folder.exists(f"{RUN}/{_ROOT}"):
+        folder.write(f"{RUN}/{_ROOT}", _bytes(_group({})), sync=False)
 
 
-@dataclass
+@dataclass(frozen=True, eq=False)
 class Done:
     """Which blocks of a result are done; kept by the driver only.
 
@@ -198,7 +202,8 @@ def _group(attributes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _bytes(document: Mapping[str, Any]) -> bytes:
-    return json.dumps(document, allow_nan=False, ensure_ascii=False).encode()
+    # ASCII, because paths may hold bytes that are not valid text in any encoding
+    return json.dumps(document, allow_nan=False).encode()
 
 
 def _attributes(folder: Folder, key: str, content: bytes) -> dict[str, Any]:

@@ -135,7 +135,7 @@ def _new_root(
         "parameters": to_json(parameters),
         "plan": to_json(plan),
         "fingerprint": fingerprint,
-        "versions": software_versions(),
+        "versions": dict(software_versions()),
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "complete": False,
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Self
 
@@ -194,8 +194,11 @@ class Run:
             check_block(self._spec(name), block)
         self._lock.check()
         with self._guard:
-            self._done[name].mask[list(blocks)] = True
-            write_done(self._folder, name, self._done[name])
+            mask = self._done[name].mask.copy()
+            mask[list(blocks)] = True
+            done = replace(self._done[name], mask=mask)
+            write_done(self._folder, name, done)
+            self._done[name] = done
 
     def put(self, spec: ArraySpec, data: object) -> None:
         """Create, write and record a whole array.

@@ -14,7 +14,7 @@ from locpipe.errors import InputError
 
 __all__ = ["ArraySpec", "PartsSpec", "Spec"]
 
-_NAME = re.compile(r"^[A-Za-z][A-Za-z0-9_.-]*$")
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
 # xarray reads these units as time spans or dates and would change the type of the numbers.
 _TIME_UNITS = re.compile(
     r"^(days|hours|minutes|seconds|milliseconds|microseconds|nanoseconds)$|\bsince\b"
@@ -81,8 +81,7 @@ class ArraySpec:
         set_field(self, "chunks", chunks)
         set_field(self, "coordinates", tuple(self.coordinates))
         set_field(self, "dtype", _dtype(self.name, self.dtype))
-        if self.fill_value is None:
-            set_field(self, "fill_value", _default_fill(self.dtype))
+        set_field(self, "fill_value", _fill(self.dtype, self.fill_value))
 
     @property
     def is_text(self) -> bool:
@@ -189,9 +188,10 @@ def _differences(wanted: Any, stored: Any) -> str:
 
 
 def _check_name(name: str) -> None:
-    if not _NAME.match(name):
+    if not _NAME.fullmatch(name) or name == "zarr.json":
         raise InputError(
-            f"a result's name must be letters, digits, '_', '.', '-' after a letter, got {name!r}"
+            f"a result's name must be letters, digits, '_', '.', '-' after a letter, got {name!r}; "
+            "rename it"
         )
 
 
@@ -210,8 +210,11 @@ def _check_dims(spec: ArraySpec) -> None:
         )
 
 
-def _default_fill(dtype: Any) -> Any:
-    return "" if dtype is str else _FILL[dtype.kind]
+def _fill(dtype: Any, value: Any) -> Any:
+    """The fill value as a Python scalar, rounded as the array rounds it."""
+    if dtype is str:
+        return "" if value is None else str(value)
+    return np.asarray(_FILL[dtype.kind] if value is None else value).astype(dtype).item()
 
 
 def _dtype(name: str, dtype: DTypeLike) -> Any:

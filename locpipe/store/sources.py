@@ -9,7 +9,7 @@ import numpy as np
 
 from locpipe.blocks import KeyBlock, Tile, row_slices
 from locpipe.errors import InputError, StoreError
-from locpipe.store.arrays import AnyArray, open_array, read_region
+from locpipe.store.arrays import AnyArray, check_files, open_array, read_region
 from locpipe.store.folder import Folder, Url
 from locpipe.store.metadata import read_done
 
@@ -202,11 +202,15 @@ def _open_done(folder: Folder, name: str) -> zarr.Array[Any]:
             f"{name!r} in {folder.path} must be done before it is computed from, but {n_done} of "
             f"{n_blocks} blocks are; run it to the end first"
         )
+    if done is not None:
+        check_files(folder, name, array)
     return array
 
 
 def _check_rows(role: str, name: str, array: zarr.Array[Any], data: zarr.Array[Any]) -> None:
     allowed = {"data": (2,), "values": (1, 2)}.get(role, (1,))
+    if array.dtype.kind not in "fiub":
+        raise InputError(f"{role} {name!r} must hold numbers, got {array.dtype}; convert it first")
     if array.ndim not in allowed or array.shape[0] != data.shape[0]:
         raise InputError(
             f"{role} {name!r} must have {' or '.join(map(str, allowed))} dimension(s) and "

@@ -1,0 +1,144 @@
+"""Folds over pairs and sources; block runs on real clients."""
+
+import pickle
+import threading
+
+import dask.array as da
+import numpy as np
+import pytest
+from distributed import Client
+
+import locpipe as lp
+from locpipe.blocks import ArrayPairs, KeyBlock
+from locpipe.engines import single_threaded_libraries
+from locpipe.errors import ConfigError, InputError
+from locpipe.graph import ArrayKeys, KeySource, fold, run_blocks
+from locpipe.reductions import LogMass, MajorizationStep
+from locpipe.testing import assert_close, majorization_reference, no_compute
+
+
+@pytest.fixture(scope="module")
+def threads_client():
+    with Client(
+        processes=False, n_workers=1, threads_per_worker=2, dashboard_address=None
+    ) as client:
+        yield client
+
+
+def test_pairs_on_dask_queries_equal_numpy():
+    rng = np.random.default_rng(0)
+    x, y, delta = rng.normal(size=(20, 2)), rng.normal(size=(15, 2)), rng.uniform(0, 3, (20, 15))
+    with no_compute():
+        lazy = fold(
+            MajorizationStep(2),
+            da.from_array(x, chunks=(7, 2)),
+            da.from_array(y, chunks=(4, 2)),
+            pairs=ArrayPairs(delta),
+        )
+    _, stress = majorization_reference(x, y, delta)
+    assert_close(lazy.stress.sum().compute(scheduler="sync"), stress)
+    assert lazy._fields[0] == "weight"
+
+
+def test_sizes_must_agree():
+    x = np.ones((3, 2))
+    with pytest.raises(InputError, match=r"\(n_queries, n_keys\) = \(3, 3\), got \(2, 3\)"):
+        fold(MajorizationStep(2), x, x, pairs=ArrayPairs(np.ones((2, 3))))
+    with pytest.raises(InputError, match="LogMass needs a kernel, got None"):
+        fold(LogMass(), x, x)
+
+
+def test_array_keys_pickle_as_files():
+    keys = ArrayKeys(KeyBlock(np.random.default_rng(0).normal(size=(100_000, 2))))
+    assert isinstance(keys, KeySource)
+    data = pickle.dumps(keys)
+    assert len(data) < 2000
+    np.testing.assert_array_equal(pickle.loads(data).block.data, keys.block.data)
+    assert [b.start for b in keys.iter_blocks(40_000)] == [0, 40_000, 80_000]
+    assert [b.n_rows for b in keys.iter_blocks(40_000, start=90_000)] == [10_000]
+
+
+def test_pairs_pickle_as_files():
+    pairs = ArrayPairs(np.ones((500, 500)), np.zeros((500, 500)))
+    data = pickle.dumps(pairs)
+    assert len(data) < 2000
+    tile = pickle.loads(data).tile(slice(0, 2), slice(0, 3))
+    np.testing.assert_array_equal(tile[1], np.zeros((2, 3)))
+
+
+def square(block):
+    return block * block
+
+
+def test_run_blocks_here_and_on_a_client(threads_client):
+    for client in (None, threads_client):
+        done = {}
+        run_blocks(square, range(57), on_done=done.__setitem__, client=client)
+        assert done == {i: i * i for i in range(57)}
+
+
+def test_run_blocks_keeps_a_window(threads_client):
+    running, peak, lock = set(), [], threading.Lock()
+
+    def compute(block):
+        with lock:
+            running.add(block)
+            peak.append(len(running))
+        with lock:
+            running.remove(block)
+
+    def on_done(block, result):
+        assert len(threads_client.futures) <= 2 + 2  # the window, the shared task, this one
+
+    run_blocks(compute, range(30), on_done=on_done, client=threads_client, window=2)
+    assert len(peak) == 30
+
+
+def test_run_blocks_raises_the_first_error(threads_client):
+    def compute(block):
+        if block == 3:
+            raise InputError("block 3 is bad")
+        return block
+
+    for client in (None, threads_client):
+        done = []
+        with pytest.raises(InputError, match="block 3 is bad"):
+            run_blocks(compute, range(10), on_done=lambda b, r: done.append(b), client=client)
+        assert 3 not in done
+
+
+def test_blocks_compute_on_one_thread(threads_client):
+    seen = []
+    run_blocks(
+        lambda block: lp.config.current().n_threads,
+        range(3),
+        on_done=lambda b, n: seen.append(n),
+        client=threads_client,
+    )
+    assert seen == [1, 1, 1]
+
+
+def test_library_threads_are_restored_after_overlapping_uses():
+    from threadpoolctl import threadpool_info
+
+    def counts():
+        return [pool["num_threads"] for pool in threadpool_info()]
+
+    before = counts()
+    outer, inner = single_threaded_libraries(), single_threaded_libraries()
+    outer.__enter__()
+    inner.__enter__()
+    assert set(counts()) == {1}
+    outer.__exit__(None, None, None)
+    assert set(counts()) == {1}
+    inner.__exit__(None, None, None)
+    assert counts() == before
+
+
+def test_settings_are_checked():
+    with lp.config.override(n_threads=3):
+        assert lp.config.current().n_threads == 3
+    with pytest.raises(ConfigError, match="unknown setting"), lp.config.override(threads=3):
+        pass
+    with pytest.raises(ConfigError, match="at least 1, got 0"), lp.config.override(n_threads=0):
+        pass

@@ -13,9 +13,9 @@ from locpipe.reductions.base import Reduction, State
 
 __all__ = ["TILE_KEYS", "TILE_QUERIES", "fold"]
 
-# 256 x 1024 float64 = 2 MiB: a tile and its temporaries stay in the second-level cache.
+# 256 x 256 float64 = 512 KiB: one array of a tile fills the second-level cache of one core.
 TILE_QUERIES = 256
-TILE_KEYS = 1024
+TILE_KEYS = 256
 
 
 def fold(

@@ -20,8 +20,8 @@ Floats = NDArray[np.float64]
 def squared_distances_reference(q: ArrayLike, k: ArrayLike) -> Floats:
     """Squared Euclidean distances (n_q, n_k) by the definition."""
     q, k = np.asarray(q, np.float64), np.asarray(k, np.float64)
-    difference: Floats = q[:, None, :] - k[None, :, :]
-    return (difference**2).sum(axis=2)
+    squared: Floats = ((q[:, None, :] - k[None, :, :]) ** 2).sum(axis=2)
+    return squared
 
 
 def log_weights_reference(
@@ -65,8 +65,9 @@ def log_density_reference(
     n_keys, d = np.shape(k)
     h = np.broadcast_to(np.asarray(bandwidth, np.float64), (d,))
     total = n_keys if sample_weight is None else np.sum(np.asarray(sample_weight, np.float64))
-    log_constant = -0.5 * d * np.log(2 * np.pi) - np.log(h).sum() - np.log(total)
-    return log_mass_reference(q, k, bandwidth, sample_weight) + log_constant
+    log_constant = float(-0.5 * d * np.log(2 * np.pi) - np.log(h).sum() - np.log(total))
+    log_density: Floats = log_mass_reference(q, k, bandwidth, sample_weight) + log_constant
+    return log_density
 
 
 def nearest_reference(q: ArrayLike, k: ArrayLike, n: int) -> tuple[Floats, NDArray[np.int64]]:

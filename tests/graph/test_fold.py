@@ -101,9 +101,9 @@ def test_run_blocks_raises_the_first_error(threads_client):
         return block
 
     for client in (None, threads_client):
-        done = []
+        done = {}
         with pytest.raises(InputError, match="block 3 is bad"):
-            run_blocks(compute, range(10), on_done=lambda b, r: done.append(b), client=client)
+            run_blocks(compute, range(10), on_done=done.__setitem__, client=client)
         assert 3 not in done
 
 

@@ -15,6 +15,7 @@ from locpipe.corpus.parts import Part
 from locpipe.corpus.tokens import Tokenizer
 from locpipe.corpus.vocabulary import Vocabulary
 from locpipe.errors import InputError
+from locpipe.graph import run_blocks
 
 __all__ = [
     "CorpusSummary",
@@ -31,11 +32,17 @@ __all__ = [
 
 
 class Runner(Protocol):
-    """What `map` does: call a function for each block; results may come in any order."""
+    """What `locpipe.graph.run_blocks` does, with whatever client a flow has bound to it."""
 
-    def __call__(self, compute: Callable[[int], Any], blocks: Iterable[int], /) -> Iterable[Any]:
-        """Yield ``compute(block)`` for every block, each once."""
-        ...
+    def __call__(
+        self,
+        compute: Callable[[int], Any],
+        blocks: Iterable[int],
+        /,
+        *,
+        on_done: Callable[[int, Any], None],
+    ) -> None:
+        """Call ``on_done(block, compute(block))`` once for every block, in any order."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +72,7 @@ class PairCounting:
 
 
 def count_corpus_words(
-    parts: Sequence[Part], tokenizer: Tokenizer, run: Runner = map
+    parts: Sequence[Part], tokenizer: Tokenizer, run: Runner = run_blocks
 ) -> Counter[str]:
     """Count the words of all parts.
 
@@ -73,9 +80,9 @@ def count_corpus_words(
     ----------
     parts : sequence of Part
     tokenizer : Tokenizer
-    run : callable, default `map`
-        ``run(compute, blocks)`` yields ``compute(block)`` for every block number, in any order:
-        where a flow puts its cluster.
+    run : callable, default `run_blocks`
+        How parts become work. A flow passes ``functools.partial(run_blocks, client=client)``;
+        what a part gave is merged at once and dropped.
 
     Raises
     ------
@@ -90,8 +97,8 @@ def count_corpus_words(
     True
     """
     counts: Counter[str] = Counter()
-    for counted in run(WordCounting(tuple(parts), tokenizer), range(len(parts))):
-        counts.update(counted)
+    compute = WordCounting(tuple(parts), tokenizer)
+    run(compute, range(len(parts)), on_done=lambda _, counted: counts.update(counted))
     if len(counts) < 2:
         raise InputError(_too_few(counts, parts))
     return counts
@@ -99,11 +106,11 @@ def count_corpus_words(
 
 def _too_few(counts: Counter[str], parts: Sequence[Part]) -> str:
     names = list(dict.fromkeys(span.document.name for part in parts for span in part.spans))
-    where = repr(names[0]) if names else "no document"
+    where = repr(names[0]) if names else "any document"
     more = f" and {len(names) - 1} more" if len(names) > 1 else ""
     found = f"only the word {next(iter(counts))!r}" if counts else "no word"
     return (
-        f"The corpus must have two distinct words, but {where}{more} has {found}; give more text."
+        f"A corpus must have two distinct words, but {found} is in {where}{more}; give more text."
     )
 
 
@@ -112,11 +119,13 @@ def count_corpus_pairs(
     tokenizer: Tokenizer,
     vocabulary: Vocabulary,
     window: int,
-    run: Runner = map,
+    run: Runner = run_blocks,
 ) -> csr_array:
     """Count the directed pairs of all parts; `count_pairs` says of what, `run` is as for words."""
+    merger = _Merger([])
     compute = PairCounting(tuple(parts), tokenizer, vocabulary, window)
-    return merge_counts(run(compute, range(len(parts))))
+    run(compute, range(len(parts)), on_done=lambda _, counted: merger.add(counted))
+    return merger.total()
 
 
 def pack_counts(counts: csr_array) -> dict[str, NDArray[np.int64]]:
@@ -167,13 +176,26 @@ def merge_counts(counts: Iterable[csr_array]) -> csr_array:
     Matrices of like size are added first, so that each count is copied O(log n_parts) times; at
     most O(log n_parts) matrices are held.
     """
-    held: list[csr_array] = []
+    merger = _Merger([])
     for matrix in counts:
-        held.append(matrix)
-        while len(held) > 1 and held[-2].nnz <= 2 * held[-1].nnz:
-            held.append(held.pop() + held.pop())
-    if not held:
-        raise InputError("Counts to merge must come from at least one part, but there are none.")
-    while len(held) > 1:
-        held.append(held.pop() + held.pop())
-    return held[0]
+        merger.add(matrix)
+    return merger.total()
+
+
+@dataclass(frozen=True)
+class _Merger:
+    """Partial sums, each less than half of the one before."""
+
+    held: list[csr_array]
+
+    def add(self, matrix: csr_array) -> None:
+        self.held.append(matrix)
+        while len(self.held) > 1 and self.held[-2].nnz <= 2 * self.held[-1].nnz:
+            self.held.append(self.held.pop() + self.held.pop())
+
+    def total(self) -> csr_array:
+        if not self.held:
+            raise InputError("Counts must come from at least one part, but there is none.")
+        while len(self.held) > 1:
+            self.held.append(self.held.pop() + self.held.pop())
+        return self.held[0]

@@ -1,6 +1,5 @@
 """From text to words."""
 
-import re
 import unicodedata
 from dataclasses import dataclass
 
@@ -53,37 +52,41 @@ class Tokenizer:
 
     def __call__(self, text: str) -> list[str]:
         """Return the words of a text, in order; O(length)."""
-        spaced = self._space_ascii(text) if text.isascii() else self._space_unicode(text)
-        # Joiners stay only between two characters of a word. First runs, then edges: what is left
-        # of a run is then an edge.
-        for joiners in _JOINER_RUNS + _JOINER_EDGES:
-            spaced = spaced.replace(joiners, "  ")
-        return spaced.split()
-
-    def _space_ascii(self, text: str) -> str:
-        return f" {text.encode().translate(_ASCII[self.lowercase]).decode()} "
-
-    def _space_unicode(self, text: str) -> str:
-        """Put spaces for all that separates words, as `_space_ascii` does in one step."""
+        if text.isascii():
+            return _words(text.encode().translate(_ASCII[self.lowercase]).decode())
         for character in _INVISIBLE:
             text = text.replace(character, "")
         text = unicodedata.normalize("NFC", text.lower() if self.lowercase else text)
         for character in _APOSTROPHES:
             text = text.replace(character, "'")
         characters = set(text)
-        marks = {c for c in characters if _is_mark(c)}
-        separators = {c for c in characters - marks if not (c.isalnum() or c in _JOINERS)}
-        text = f" {_replace(text, separators)} "
-        return _drop_stray(text, marks) if marks else text
+        marks = "".join(filter(_is_mark, characters))
+        separators = {c for c in characters if not (c.isalnum() or c in _JOINERS or c in marks)}
+        text = _replace(text, separators)
+        return _words_with_marks(text, marks) if marks else _words(text)
+
+
+def _words(spaced: str) -> list[str]:
+    """Split text of letters, digits, joiners and spaces."""
+    # Joiners stay only between two characters of a word. Runs of them go first, then those at an
+    # edge: what is left of a run has become an edge.
+    spaced = f" {spaced} "
+    for joiners in _JOINER_RUNS + _JOINER_EDGES:
+        spaced = spaced.replace(joiners, "  ")
+    return spaced.split()
+
+
+def _words_with_marks(spaced: str, marks: str) -> list[str]:
+    """Split text that has marks too, and drop those with no letter or digit before them."""
+    for joiner in filter(spaced.__contains__, _JOINERS):
+        for mark in marks:
+            spaced = spaced.replace(joiner + mark, f" {mark}")
+    words = (word.lstrip(marks + _JOINERS) for word in _words(spaced))
+    return [word for word in words if word]
 
 
 def _is_mark(character: str) -> bool:
     return unicodedata.category(character).startswith("M") or character in _ZERO_WIDTH
-
-
-def _drop_stray(text: str, marks: set[str]) -> str:
-    """Put a space for marks that have no letter or digit before them."""
-    return re.sub(f"(?<=[ {_JOINERS}])[{''.join(sorted(marks))}]+", " ", text)
 
 
 def _replace(text: str, separators: set[str]) -> str:

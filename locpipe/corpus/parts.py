@@ -9,7 +9,7 @@ from locpipe.errors import InputError
 
 __all__ = ["PART_BYTES", "Part", "Span", "split"]
 
-PART_BYTES = 4 * 2**20  # about 0.4 s and 150 MB of work for a window of 5
+PART_BYTES = 4 * 2**20  # about 0.4 s and 80 MiB of work for a window of 5
 
 # A cut goes before white space, or before an ideographic space, comma or full stop: bytes that no
 # word contains, in UTF-8 never part of another character, and that no letter case or

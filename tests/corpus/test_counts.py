@@ -49,7 +49,7 @@ def one_part(folder, text) -> Part:
     return Part((Span(document, 0, document.n_bytes),))
 
 
-@given(texts=TEXTS, part_bytes=st.integers(1, 120), window=st.integers(1, 8))
+@given(texts=TEXTS, part_bytes=st.integers(1, 120), window=st.integers(1, 20))
 def test_counts_are_those_of_plain_python_however_the_corpus_is_split(
     tmp_path_factory, texts, part_bytes, window
 ):

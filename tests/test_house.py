@@ -19,7 +19,9 @@ import pytest
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors",),
     ("config",),
+    ("shared",),
     ("blocks",),
+    ("distance",),
     ("kernels", "reductions"),
     ("engines",),
     ("graph",),

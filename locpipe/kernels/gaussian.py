@@ -9,9 +9,9 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from locpipe.blocks import Array, KeyBlock, QueryBlock
+from locpipe.distance import squared_distances
 from locpipe.errors import InputError
 from locpipe.kernels.base import Kernel, KernelSpec
-from locpipe.kernels.distance import squared_distances
 
 __all__ = ["Gaussian", "check_bandwidth"]
 

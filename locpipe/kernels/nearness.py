@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from locpipe.blocks import Array, KeyBlock, QueryBlock
+from locpipe.distance import squared_distances
 from locpipe.kernels.base import Kernel, KernelSpec
-from locpipe.kernels.distance import squared_distances
 
 __all__ = ["Nearness"]
 

@@ -8,8 +8,8 @@ from typing import ClassVar, NamedTuple
 from array_api_compat import array_namespace
 
 from locpipe.blocks import Array, KeyBlock, QueryBlock, Tile
+from locpipe.distance import squared_distances
 from locpipe.errors import InputError
-from locpipe.kernels.distance import squared_distances
 from locpipe.reductions.base import Reduction, full
 
 __all__ = ["MajorizationStep", "MajorizationSums"]

@@ -5,9 +5,9 @@ from hypothesis import strategies as st
 
 import locpipe as lp
 from locpipe.blocks import ArrayPairs, KeyBlock, QueryBlock
+from locpipe.distance import squared_distances
 from locpipe.errors import InputError
 from locpipe.kernels import Gaussian, Product
-from locpipe.kernels.distance import squared_distances
 from locpipe.testing import assert_close
 from locpipe.testing.reference import squared_distances_reference
 

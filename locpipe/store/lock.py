@@ -91,6 +91,8 @@ class Holder:
             return same and process.status() != psutil.STATUS_ZOMBIE
         except psutil.NoSuchProcess:
             return False
+        except psutil.AccessDenied:  # another user's: it exists
+            return True
 
     def is_stale(self, path: Path) -> bool:
         """Whether the lock at `path` outlived this holder."""

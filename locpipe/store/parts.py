@@ -22,7 +22,7 @@ from locpipe.store.folder import Folder
 from locpipe.store.metadata import RUN
 from locpipe.store.schema import ArraySpec
 
-__all__ = ["read_part", "write_part"]
+__all__ = ["array_names", "read_part", "write_part"]
 
 # A chunk of 8-byte items is then 128 MiB: below every codec's limit, and few files per part.
 _CHUNK_ITEMS = 2**24
@@ -73,7 +73,7 @@ def read_part(folder: Folder, name: str, part: int) -> dict[str, AnyArray]:
         If the part is not there, or torn.
     """
     found: dict[str, AnyArray] = {}
-    for key in _array_names(folder, name, part):
+    for key in array_names(folder, name, part):
         path = _path(name, part, key)
         array = open_array(folder, path)
         check_files(folder, path, array)
@@ -81,7 +81,14 @@ def read_part(folder: Folder, name: str, part: int) -> dict[str, AnyArray]:
     return found
 
 
-def _array_names(folder: Folder, name: str, part: int) -> list[str]:
+def array_names(folder: Folder, name: str, part: int) -> list[str]:
+    """Names of a part's arrays.
+
+    Raises
+    ------
+    StoreError
+        If the part was not written to its end.
+    """
     key = f"{_path(name, part)}/zarr.json"
     try:
         names: list[Any] = json.loads(folder.read(key) or b"")["attributes"]["arrays"]

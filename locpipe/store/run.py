@@ -273,7 +273,7 @@ class Run:
         Raises
         ------
         StoreError
-            If blocks are missing or the lock was lost.
+            If blocks are missing, were recorded without being written, or the lock was lost.
         """
         if self.complete:
             return
@@ -284,11 +284,20 @@ class Run:
                 f"{missing}; compute them first"
             )
         self._lock.check()
+        self._check_written()
         self._folder.sweep()
         names = [name for name, spec in self._specs.items() if isinstance(spec, ArraySpec)]
         root = {**self._root, "complete": True}
         write_root(self._folder, root, arrays=names)
         self._root = root
+
+    def _check_written(self) -> None:
+        for name, spec in self._specs.items():
+            if isinstance(spec, ArraySpec):
+                arrays.check_files(self._folder, name, arrays.open_array(self._folder, name))
+            else:
+                for part in range(spec.n_parts):
+                    parts.array_names(self._folder, name, part)
 
     def _open_for(self, action: str) -> None:
         if self.complete:

@@ -267,7 +267,8 @@ def test_a_read_only_folder(public_folder: Path) -> None:
     closed.mkdir(mode=0o555)
     code = (
         "import os, sys; from locpipe.store import *\n"
-        "def opened(path): return open_run(path, flow='f', parameters={}, fingerprint='0', plan={})\n"
+        "def opened(path):\n"
+        "    return open_run(path, flow='f', parameters={}, fingerprint='0', plan={})\n"
         "opened(sys.argv[1]).close()\n"  # whatever is imported late is imported now
         # Root may write anywhere, so the check runs as a user who may not.
         "if os.geteuid() == 0: os.setegid(65534); os.seteuid(65534)\n"

@@ -1,6 +1,7 @@
 """A run from start to finish: what is written is read, by us and by xarray."""
 
 import json
+import os
 import pickle
 import subprocess
 import sys
@@ -100,6 +101,55 @@ def test_an_unfinished_run_never_looks_complete(start: Start, url: Path) -> None
     assert status is not None
     assert not status.complete
     assert status.done == {"embedding": (0, 3)}
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        (MAP, "embedding/c/0/0, a chunk of 'embedding', was written but is missing"),
+        (PartsSpec("counts", 1), "must list the arrays of part 0 of 'counts', but is missing"),
+    ],
+)
+def test_blocks_recorded_without_being_written_are_found(
+    start: Start, spec: ArraySpec | PartsSpec, message: str
+) -> None:
+    with start() as run:
+        run.ensure(spec)
+        run.record(spec.name, *run.pending(spec.name))
+        with pytest.raises(StoreError, match=message):
+            run.finish()
+        assert not run.complete
+
+
+def test_words_can_be_the_index_of_their_dimension(start: Start, url: Path) -> None:
+    with start() as run:
+        run.put(ArraySpec("word", ("word",), (2,), (1,), str), ["é", "b"])
+        run.put(ArraySpec("density", ("word",), (2,), (2,), "f8"), [1, 2])
+        run.finish()
+    assert float(xarray.open_zarr(str(url)).sel(word="é").density) == 1.0
+
+
+def test_data_reach_the_disk_before_their_record(
+    start: Start, url: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a power cut a record must not name a block whose file is not there."""
+    synced: list[str] = []
+    fsync = os.fsync
+
+    def spy(descriptor: int) -> None:
+        fsync(descriptor)
+        synced.append(os.path.realpath(f"/proc/self/fd/{descriptor}"))
+
+    with start() as run:
+        run.ensure(MAP, PartsSpec("counts", 1))
+        monkeypatch.setattr(os, "fsync", spy)
+        run.writer("embedding")(1, np.zeros((4, 2)))
+        assert synced == [str(url / "embedding/c/1/0"), str(url / "embedding/c/1")]
+        run.record("embedding", 1)
+        assert len(synced) == 2
+        run.writer("counts")(0, {"row": np.arange(3)})
+        assert str(url / "_run/counts/0/row/c/0") in synced[2:]
+        assert synced[-1] == str(url / "_run/counts/0")
 
 
 @st.composite

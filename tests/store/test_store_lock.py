@@ -120,7 +120,10 @@ def test_a_killed_process_that_nobody_has_waited_for_is_gone(start: Start, url: 
     child.communicate()
 
 
-def test_a_lock_that_was_never_filled_is_judged_by_its_age(start: Start, url: Path) -> None:
+def test_a_lock_that_was_never_filled_is_judged_by_its_age(
+    start: Start, url: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("locpipe.store.lock._FILL_SECONDS", 0.05)
     path = lock_of(url)
     path.parent.mkdir(parents=True)
     path.write_text("")
@@ -212,7 +215,8 @@ def test_of_racing_processes_exactly_one_wins(tmp_path: Path, stale: bool) -> No
         if turn % 2:  # with a claim of a dead taker on it
             claim = tmp_path / f"{turn}.lock.{holder.token}"
             leave_lock(claim, replace(Holder.me(), pid=dead))
-    context = multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["locpipe.store", "pytest"])
     barrier, wins = context.Barrier(racers, timeout=60), context.Queue()
     args = (str(tmp_path), rounds, barrier, wins)
     processes = [context.Process(target=race, args=args) for _ in range(racers)]

@@ -2,8 +2,8 @@
 
 import pickle
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
@@ -36,11 +36,28 @@ def group(folder: Path | str, rows: int = 5) -> str:
     return str(folder)
 
 
-@given(st.integers(1, 30), st.integers(1, 30), st.integers(0, 23), st.integers(0, 23))
-def test_blocks_cover_the_rows_in_order(chunk: int, block: int, start: int, stop: int) -> None:
-    with TemporaryDirectory() as folder:
-        keys = ZarrKeys(group(folder, chunk), "data", "values", "weight", "weight")
-        blocks = list(keys.iter_blocks(block, start, stop))
+@pytest.fixture(scope="module")
+def cut_keys(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], ZarrKeys]:
+    """The same keys, cut into chunks of so many rows."""
+
+    @cache
+    def keys(rows: int) -> ZarrKeys:
+        url = group(tmp_path_factory.mktemp("cut") / "x", rows)
+        return ZarrKeys(url, "data", "values", "weight", "weight")
+
+    return keys
+
+
+@given(
+    st.sampled_from([1, 2, 5, 11, 23, 40]),
+    st.integers(1, 30),
+    st.integers(0, 23),
+    st.integers(0, 23),
+)
+def test_blocks_cover_the_rows_in_order(
+    cut_keys: Callable[[int], ZarrKeys], chunk: int, block: int, start: int, stop: int
+) -> None:
+    blocks = list(cut_keys(chunk).iter_blocks(block, start, stop))
     assert all(0 < b.n_rows <= block for b in blocks)
     assert [b.start for b in blocks] == list(range(start, stop, block))
     rows = slice(start, max(start, stop))

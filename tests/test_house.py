@@ -20,6 +20,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors",),
     ("config",),
     ("shared",),
+    ("shared",),
     ("blocks",),
     ("distance",),
     ("kernels", "reductions"),

@@ -1,0 +1,136 @@
+"""What a finished run says of itself: numbers, clusters, files; read from its store."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from locpipe.errors import StoreError
+from locpipe.store import read_status
+
+__all__ = ["Cluster", "Report", "picture_path", "read_arrays", "read_report"]
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """One cluster of the map.
+
+    Attributes
+    ----------
+    name : str
+        Its densest members.
+    size : int
+        Members.
+    density : float
+        At its mode, 1 / map units^d.
+    """
+
+    name: str
+    size: int
+    density: float
+
+
+@dataclass(frozen=True)
+class Report:
+    """A finished run, as shown to a person.
+
+    Attributes
+    ----------
+    output : str
+        The store.
+    picture : Path
+        The picture beside it.
+    flow : str
+    n_dots : int
+    attrs : mapping
+        Small results, such as stress and seconds.
+    clusters : tuple of Cluster
+        Largest first.
+    arrays : mapping of str to str
+        Name of each result, and its dimensions, shape and type in words.
+    """
+
+    output: str
+    picture: Path
+    flow: str
+    n_dots: int
+    attrs: Mapping[str, Any]
+    clusters: tuple[Cluster, ...]
+    arrays: Mapping[str, str]
+
+
+def picture_path(output: str) -> Path:
+    """Return where the picture of a store goes: beside it, under its name.
+
+    Examples
+    --------
+    >>> picture_path("output/embed-corpus/map.zarr").as_posix()
+    'output/embed-corpus/map.png'
+    """
+    path = Path(output).expanduser()
+    return (
+        path.with_suffix(".png") if path.suffix == ".zarr" else path.with_name(path.name + ".png")
+    )
+
+
+def _open(output: str) -> Any:
+    import zarr
+
+    return zarr.open_group(str(_local(output)), mode="r")
+
+
+def _local(output: str) -> Path:
+    return Path(output.removeprefix("file://")).expanduser()
+
+
+def read_arrays(output: str, *names: str) -> dict[str, Any]:
+    """Read results of a store that is complete.
+
+    Parameters
+    ----------
+    output
+        The store.
+    *names
+        Results; those that the store does not have are left out.
+    """
+    group = _open(output)
+    return {name: np.asarray(group[name][...]) for name in names if name in group}
+
+
+def read_report(output: str) -> Report:
+    """Read what a finished run says of itself.
+
+    Raises
+    ------
+    StoreError
+        If nothing is there, or the run is not finished.
+    """
+    status = read_status(output)
+    if status is None or not status.complete:
+        state = "holds no run" if status is None else "holds a run that is not finished"
+        raise StoreError(f"{output} {state}, so there is nothing to show; run it first.")
+    found = read_arrays(output, "cluster_name", "cluster_size", "cluster_density", "density")
+    rows = zip(found["cluster_name"], found["cluster_size"], found["cluster_density"], strict=True)
+    clusters = (Cluster(str(name), int(size), float(density)) for name, size, density in rows)
+    return Report(
+        output=output,
+        picture=picture_path(output),
+        flow=status.flow,
+        n_dots=len(found["density"]),
+        attrs=status.attrs,
+        clusters=tuple(sorted(clusters, key=lambda cluster: -cluster.size)),
+        arrays=_describe_arrays(output),
+    )
+
+
+def _describe_arrays(output: str) -> dict[str, str]:
+    described = {}
+    for name, array in sorted(_open(output).arrays()):
+        dims = ", ".join(
+            f"{dim}: {size}"
+            for dim, size in zip(array.metadata.dimension_names, array.shape, strict=True)
+        )
+        described[name] = f"({dims}) {array.dtype}"
+    return described

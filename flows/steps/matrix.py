@@ -1,0 +1,133 @@
+"""Reading a matrix of dissimilarities from a .npy file, a Parquet table or a Zarr array."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from locpipe.errors import InputError
+
+__all__ = ["Matrix", "open_matrix"]
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """A matrix that is read by rows, and what its rows and columns are called.
+
+    Attributes
+    ----------
+    values : array-like (m, n)
+        Sliced by rows: an array, a memory map or a Zarr array.
+    rows, columns : (m,), (n,) str
+    """
+
+    values: Any
+    rows: NDArray[Any]
+    columns: NDArray[Any]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of rows and columns."""
+        m, n = self.values.shape
+        return int(m), int(n)
+
+
+def open_matrix(path: str) -> Matrix:
+    """Open a matrix; what it holds is read later, by rows, where the file allows.
+
+    Parameters
+    ----------
+    path
+        A ``.npy`` file, a ``.parquet`` table (a text column, if any, names the rows), or the
+        folder of a Zarr array.
+
+    Raises
+    ------
+    InputError
+        If nothing is there, or it is no matrix of numbers.
+    """
+    file = Path(path).expanduser()
+    if not file.exists():
+        raise InputError(f"The matrix {path!r} must exist, and nothing is there; check the path.")
+    if file.is_dir():
+        return _check(path, *_open_zarr(path, file))
+    readers = {".npy": _open_npy, ".parquet": _open_parquet}
+    if file.suffix not in readers:
+        raise InputError(
+            f"The matrix must be a .npy file, a .parquet table or a Zarr array, and {path!r} is"
+            " none of them; save it as one."
+        )
+    return _check(path, *readers[file.suffix](path, file))
+
+
+Opened = tuple[Any, Any, Any]
+
+
+def _open_npy(path: str, file: Path) -> Opened:
+    try:
+        return np.load(file, mmap_mode="r", allow_pickle=False), None, None
+    except (OSError, ValueError, EOFError) as error:
+        raise InputError(
+            f"{path!r} must be an array saved by numpy.save, and cannot be read as one; save it"
+            " again."
+        ) from error
+
+
+def _open_parquet(path: str, file: Path) -> Opened:
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError as error:
+        raise InputError(
+            "Reading Parquet needs pyarrow, and it is not installed: pip install"
+            " 'locpipe[parquet]', or save the matrix as .npy."
+        ) from error
+    try:
+        table = parquet.read_table(file)
+    except (OSError, pyarrow.ArrowException) as error:
+        raise InputError(f"{path!r} must be a Parquet table, and cannot be read as one.") from error
+    is_text = [
+        pyarrow.types.is_string(t) or pyarrow.types.is_large_string(t) for t in table.schema.types
+    ]
+    names = [name for name, text in zip(table.column_names, is_text, strict=True) if not text]
+    if sum(is_text) > 1 or not names:
+        raise InputError(
+            f"{path!r} must have columns of numbers and at most one of text, which names the rows;"
+            f" it has {sum(is_text)} of text and {len(names)} others."
+        )
+    rows = table.column(is_text.index(True)).to_pylist() if any(is_text) else None
+    columns = [table.column(name).to_numpy() for name in names]
+    return np.column_stack(columns), rows, names
+
+
+def _open_zarr(path: str, file: Path) -> Opened:
+    import zarr
+    from zarr.errors import BaseZarrError
+
+    try:
+        found = zarr.open(str(file), mode="r")
+    except (OSError, ValueError, BaseZarrError) as error:
+        raise InputError(
+            f"The folder {path!r} must be a Zarr array, and holds none; check the path."
+        ) from error
+    if isinstance(found, zarr.Group):
+        names = [name for name, array in sorted(found.arrays()) if array.ndim == 2]
+        raise InputError(
+            f"{path!r} must be one Zarr array, and is a group; name one of its matrices:"
+            f" {', '.join(f'{path}/{name}' for name in names) or 'it has none'}."
+        )
+    return found, None, None
+
+
+def _check(path: str, values: Any, rows: Any, columns: Any) -> Matrix:
+    if values.ndim != 2 or 0 in values.shape:
+        raise InputError(f"{path!r} must hold a matrix, and its shape is {tuple(values.shape)}.")
+    if values.dtype.kind not in "fiub":
+        raise InputError(f"{path!r} must hold real numbers, and holds {values.dtype}.")
+    return Matrix(values, *map(_names, (rows, columns), values.shape))
+
+
+def _names(given: Any, n: int) -> NDArray[Any]:
+    return np.array([str(name) for name in (range(n) if given is None else given)], dtype=object)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import io
 import os
-import tempfile
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -89,6 +89,7 @@ def word_map(
 
     Examples
     --------
+    >>> import tempfile
     >>> folder = tempfile.TemporaryDirectory()
     >>> png = Path(folder.name, "map.png")
     >>> word_map(png, ["north", "south", "east"], [[0, 1], [0, -1], [1, 0]], labels=[0, 0, 1])
@@ -276,12 +277,14 @@ def _draw_legend(
 
 def _save(figure: Figure, path: Path) -> None:
     """Write the picture in one move, so that nobody reads half of it."""
+    drawn = io.BytesIO()
+    figure.savefig(drawn, format="png", metadata={"Software": None})
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".png", delete=False) as file:
-            figure.savefig(file, format="png", metadata={"Software": None})
-        os.chmod(file.name, 0o644)
-        os.replace(file.name, path)
+        beside.write_bytes(drawn.getbuffer())
+        beside.replace(path)
     except OSError as error:
+        beside.unlink(missing_ok=True)
         raise InputError(
             f"the picture must go where it can be written, but {path}: {error.strerror}"
         ) from None

@@ -44,9 +44,13 @@ def squared_distances(q: Array, k: Array, *, tolerance: float = 0.0) -> Array:
 
 
 def _by_differences(q: Array, k: Array) -> Array:
-    xp = array_namespace(q, k)
-    total = xp.zeros((q.shape[0], k.shape[0]), dtype=q.dtype)
-    for j in range(q.shape[1]):
-        difference = q[:, j][:, None] - k[:, j][None, :]
-        total += difference * difference
+    total = _squared_difference(q[:, 0], k[:, 0])
+    for j in range(1, q.shape[1]):
+        total += _squared_difference(q[:, j], k[:, j])
     return total
+
+
+def _squared_difference(q: Array, k: Array) -> Array:
+    difference = q[:, None] - k[None, :]
+    difference *= difference
+    return difference

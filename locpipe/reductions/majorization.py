@@ -75,14 +75,15 @@ class MajorizationStep(Reduction):
         delta, w = _cells(pair)
         distance = xp.sqrt(squared_distances(q.data, k.data))
         gap = delta - distance
-        apart = xp.where(distance > 0, distance, xp.asarray(xp.inf, dtype=distance.dtype))
-        ratio = w * delta / apart
+        # A column of ones: one product gives the sums of w and of w y.
+        keys = xp.concat((k.data, xp.ones((k.n_rows, 1), dtype=k.data.dtype)), axis=1)
+        moment, ratio_moment = w @ keys, (w * delta / _apart(distance)) @ keys
         tile = MajorizationSums(
-            xp.sum(w, axis=1),
-            w @ k.data,
-            xp.sum(ratio, axis=1),
-            ratio @ k.data,
-            xp.sum(w * gap * gap, axis=1),
+            moment[:, -1],
+            moment[:, :-1],
+            ratio_moment[:, -1],
+            ratio_moment[:, :-1],
+            xp.vecdot(w * gap, gap),
         )
         return self.merge(state, tile)
 
@@ -95,13 +96,21 @@ class MajorizationStep(Reduction):
         return MajorizationSums(*state)
 
 
+def _apart(distance: Array) -> Array:
+    """Distances to divide by: infinite in place of 0, so that such a pair adds nothing."""
+    xp = array_namespace(distance)
+    if bool(xp.min(distance) > 0):
+        return distance
+    return xp.where(distance > 0, distance, xp.asarray(xp.inf, dtype=distance.dtype))
+
+
 def _cells(pair: Tile) -> tuple[Array, Array]:
     """Dissimilarities and weights in float64; a missing cell has weight 0."""
     xp = array_namespace(*pair)
-    delta = xp.astype(pair[0], xp.float64)
-    missing = xp.isnan(delta)
-    w = xp.astype(pair[1], xp.float64) if len(pair) > 1 else xp.ones_like(delta)
-    if not bool(xp.any(missing)):
+    delta = xp.astype(pair[0], xp.float64, copy=False)
+    w = xp.astype(pair[1], xp.float64, copy=False) if len(pair) > 1 else xp.ones_like(delta)
+    # A sum is NaN if any term is: one quick pass, and mostly there is none.
+    if not bool(xp.isnan(xp.sum(delta))):
         return delta, w
-    zero = xp.zeros((), dtype=xp.float64)
+    missing, zero = xp.isnan(delta), xp.zeros((), dtype=xp.float64)
     return xp.where(missing, zero, delta), xp.where(missing, zero, w)

@@ -16,8 +16,9 @@ from locpipe import store
 from locpipe.errors import StoreError
 
 FORKS = multiprocessing.get_context("forkserver")
-# Imported once; each driver is then a process of its own, forked from a server without threads.
-FORKS.set_forkserver_preload(["locpipe.store", "locpipe.graph", "distributed", "zarr", "numpy"])
+# Imported once: each driver is then a process of its own, forked from a server without threads.
+# The same list as in tests/store/test_store_lock.py, because a session has one such server.
+FORKS.set_forkserver_preload(["locpipe.store", "locpipe.graph", "distributed", "zarr"])
 PATIENCE_SECONDS = 60.0
 WINDOW = 6  # of run_blocks on two threads
 

@@ -216,7 +216,8 @@ def test_of_racing_processes_exactly_one_wins(tmp_path: Path, stale: bool) -> No
             claim = tmp_path / f"{turn}.lock.{holder.token}"
             leave_lock(claim, replace(Holder.me(), pid=dead))
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["locpipe.store", "pytest"])
+    # One server serves all tests of a session, so it is given what the fault tests need too.
+    context.set_forkserver_preload(["locpipe.store", "locpipe.graph", "distributed", "zarr"])
     barrier, wins = context.Barrier(racers, timeout=60), context.Queue()
     args = (str(tmp_path), rounds, barrier, wins)
     processes = [context.Process(target=race, args=args) for _ in range(racers)]

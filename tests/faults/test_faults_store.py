@@ -132,7 +132,7 @@ def test_kill_and_resume_on_a_cluster_that_outlives_the_driver(tmp_path: Path) -
             while any(client.processing().values()):
                 time.sleep(0.01)
 
-        print("\n" + kill_and_resume(job, 6, cluster.scheduler_address, settle))
+        print("\n" + kill_and_resume(job, 4, cluster.scheduler_address, settle))
     assert_same_bits(job, unbroken(job, tmp_path))
 
 
@@ -163,7 +163,7 @@ def test_a_kill_in_any_phase_leaves_a_sound_store(tmp_path: Path) -> None:
     moments = random.Random(1)
     job = Job(str(tmp_path / "run.zarr"), str(tmp_path / "run.log"), 4)
     seen: Counter[bool | None] = Counter()
-    for _ in range(25):
+    for _ in range(16):
         turns = len(lines(job.log, "finished"))
         victim = start(churn, job)
         wait_for(job.log, "finished", turns + 1, victim)

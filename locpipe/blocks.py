@@ -112,6 +112,8 @@ class KeyBlock:
 
 
 def _rows(block: Block, part: slice) -> Block:
+    if part == slice(0, block.n_rows):
+        return block
     cut = {
         f.name: None if (value := getattr(block, f.name)) is None else value[part, ...]
         for f in fields(block)

@@ -38,11 +38,13 @@ def fold(
     if q.n_rows == 0 or k.n_rows == 0:
         return state
     q, k = _widen(q), _widen(k)
+    if q.n_rows <= TILE_QUERIES:
+        return _fold_rows(reduction, state, q, k, kernel, pairs)
     parts = [
         _fold_rows(reduction, _take(state, rows), q.rows(rows), k, kernel, pairs)
         for rows in row_slices(q.n_rows, TILE_QUERIES)
     ]
-    return parts[0] if len(parts) == 1 else _concat(parts)
+    return _concat(parts)
 
 
 def _fold_rows(
@@ -74,12 +76,12 @@ def _widen(block: Any) -> Any:
     """The block with every numeric array but ids and times in float64."""
     xp = array_namespace(block.data)
     names = ("data", "values", "bandwidth", "log_sample_weight")
-    wide = {
-        name: xp.astype(array, xp.float64, copy=False)
+    narrow = {
+        name: xp.astype(array, xp.float64)
         for name in names
-        if (array := getattr(block, name, None)) is not None
+        if (array := getattr(block, name, None)) is not None and array.dtype != xp.float64
     }
-    return replace(block, **wide)
+    return replace(block, **narrow) if narrow else block
 
 
 def _take(state: Any, rows: slice) -> State:

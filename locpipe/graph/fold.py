@@ -54,7 +54,7 @@ def fold(
         queries or keys are Dask arrays.
     """
     queries = as_queries(queries)
-    keys = keys if isinstance(keys, KeySource) else as_keys(keys)
+    keys = as_keys(keys) if isinstance(keys, Keys) or not isinstance(keys, KeySource) else keys
     _check_sizes(reduction, queries, keys, kernel, pairs)
     op = Operation(reduction, kernel, pairs, empty)
     if _is_lazy(queries) or _is_lazy(keys):

@@ -56,9 +56,8 @@ class MajorizationStep(Reduction):
 
     def init(self, q: QueryBlock) -> MajorizationSums:
         """Empty sums."""
-        p = (self.n_components,)
-        shapes = ((), p, (), p, ())
-        return MajorizationSums(*(full(q, shape, 0.0) for shape in shapes))
+        sums, moments = full(q, (), 0.0), full(q, (self.n_components,), 0.0)
+        return MajorizationSums(sums, moments, sums, moments, sums)
 
     def update(
         self,

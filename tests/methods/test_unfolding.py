@@ -10,6 +10,7 @@ from locpipe.blocks import ArrayPairs
 from locpipe.errors import InputError
 from locpipe.graph import fold
 from locpipe.methods.unfolding import best_of, half_sweep, start_names, unfold, unfold_from
+from locpipe.methods.unfolding_starts import spectral_start
 from locpipe.reductions import MajorizationStep
 
 X = np.array([[0.0, 0.0], [2.0, 0.0]])
@@ -109,6 +110,16 @@ def test_a_start_is_the_same_wherever_it_runs():
     np.testing.assert_array_equal(sent.embedding, alone.embedding)
     other = unfold(pairs, "random-4", max_iter=10)
     assert not np.array_equal(other.stress_history, alone.stress_history)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_spectral_start_of_ranks_gives_rows_and_columns_one_scale(seed):
+    # All rows of ranks have one mean, so T T^T is rounding alone, of either sign.
+    points = np.random.default_rng(seed).normal(size=(40, 2))
+    d = np.linalg.norm(points[:, None] - points, axis=2)
+    ranks = d.argsort(axis=1).argsort(axis=1) / 39
+    rows, columns = spectral_start(ArrayPairs(ranks), 2)
+    assert 0.2 < rows.std() / columns.std() < 5
 
 
 def test_best_of_stops_at_the_first_error_free_fit():

@@ -37,7 +37,7 @@ BEAT_SECONDS = 10.0
 STALE_SECONDS = 120.0
 # Clock corrections move the start time that the system reports for a process by about a second.
 _START_TOLERANCE_SECONDS = 2.0
-# A lock is created and filled in two steps; a reader waits this long for the second.
+# Without links a lock is created and filled in two steps; a reader waits this long for the second.
 _FILL_SECONDS = 1.0
 
 
@@ -139,6 +139,7 @@ class Lock:
         with told("create", self._path.parent):
             self._path.parent.mkdir(parents=True, exist_ok=True)
         _acquire(self._path, self._holder)
+        _sweep(self._path, self._holder)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._beat, name="locpipe-lock", daemon=True)
         self._thread.start()
@@ -210,7 +211,7 @@ def _acquire(path: Path, me: Holder) -> None:
         if _names(path, holder):
             os.replace(claim, path)
             return
-        claim.unlink()  # someone was quicker: look again
+        claim.unlink(missing_ok=True)  # someone was quicker: look again
 
 
 def _remove(path: Path, holder: Holder, me: Holder) -> None:
@@ -219,7 +220,7 @@ def _remove(path: Path, holder: Holder, me: Holder) -> None:
     _acquire(claim, me)
     if _names(path, holder):
         path.unlink()
-    claim.unlink()
+    claim.unlink(missing_ok=True)
 
 
 def _claim(path: Path, holder: Holder) -> Path:
@@ -232,33 +233,67 @@ def _names(path: Path, holder: Holder) -> bool:
 
 
 def _create(path: Path, me: Holder) -> bool:
-    """Create-if-absent; False if the file exists."""
+    """Create-if-absent, with its content or not at all; False if the file exists."""
+    content = json.dumps(asdict(me))
+    fresh = path.with_name(f"{path.name}.{me.token}.new")
     with told("create", path):
+        fresh.write_text(content, encoding="utf-8")
         try:
-            descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
+            os.link(fresh, path)
         except FileExistsError:
-            return False
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            json.dump(asdict(me), file)
+            # Network file systems may have made the link and lost the answer.
+            return _names(path, me)
+        except OSError:  # a file system without links
+            return _create_exclusively(path, content)
+        finally:
+            fresh.unlink(missing_ok=True)
         return True
+
+
+def _create_exclusively(path: Path, content: str) -> bool:
+    """Create-if-absent in two steps: a reader may meet the file before it is filled."""
+    try:
+        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
+    except FileExistsError:
+        return False
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(content)
+    return True
+
+
+def _sweep(path: Path, me: Holder) -> None:
+    """Remove what killed processes left beside a lock that is ours now.
+
+    Claims on earlier holders have no force any more, and a claim on us is left alone.
+    """
+    for left in list(path.parent.iterdir()):
+        ours = left.name.startswith(f"{path.name}.{me.token}")
+        if left.name.startswith(f"{path.name}.") and not ours:
+            holder = _parse(left) or _unknown(left)
+            if holder is not None and holder.is_stale(left):
+                left.unlink(missing_ok=True)
 
 
 def _read(path: Path) -> Holder | None:
     """The holder that a lock names; None if there is no lock."""
     deadline = time.monotonic() + _FILL_SECONDS
-    while True:
-        try:
-            return Holder(**json.loads(path.read_text(encoding="utf-8")))
-        except FileNotFoundError:
-            return None
-        except (ValueError, TypeError):
-            if time.monotonic() > deadline:
-                return _unknown(path)
-            time.sleep(0.01)
-        except OSError as error:
-            raise StoreError(
-                f"cannot read {path}: {error.strerror}; check its permissions"
-            ) from error
+    while path.exists():
+        if holder := _parse(path):
+            return holder
+        if time.monotonic() > deadline:
+            return _unknown(path)
+        time.sleep(0.01)
+    return None
+
+
+def _parse(path: Path) -> Holder | None:
+    """The holder that a file names; None if it is not there or not filled."""
+    try:
+        return Holder(**json.loads(path.read_text(encoding="utf-8")))
+    except (FileNotFoundError, ValueError, TypeError):
+        return None
+    except OSError as error:
+        raise StoreError(f"cannot read {path}: {error.strerror}; check its permissions") from error
 
 
 def _unknown(path: Path) -> Holder | None:

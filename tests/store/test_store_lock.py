@@ -133,6 +133,29 @@ def test_a_lock_that_was_never_filled_is_judged_by_its_age(
     start().close()
 
 
+def test_a_file_system_without_links(
+    start: Start, url: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def link(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", link)
+    with start(), pytest.raises(StoreError, match=f"process {os.getpid()} on"):
+        start()
+    assert not list(url.parent.glob("*.lock*"))
+
+
+def test_what_killed_processes_left_beside_a_lock_is_swept(start: Start, url: Path) -> None:
+    dead = replace(Holder.me(), pid=gone_process())
+    claim, fresh = (lock_of(url).with_name(f"{url.name}.lock.{end}") for end in ("abc", "abc.new"))
+    alive = lock_of(url).with_name(f"{url.name}.lock.def.new")
+    kept = lock_of(url).with_name(f"{url.name}.locksmith")
+    for path, holder in ((claim, dead), (fresh, dead), (alive, Holder.me()), (kept, dead)):
+        leave_lock(path, holder)
+    start().close()
+    assert {path.name for path in url.parent.iterdir()} == {url.name, alive.name, kept.name}
+
+
 def test_a_takeover_that_was_killed_is_taken_over(start: Start, url: Path) -> None:
     dead = replace(Holder.me(), pid=gone_process())
     leave_lock(lock_of(url), dead)

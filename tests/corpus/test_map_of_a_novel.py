@@ -1,9 +1,8 @@
 """The default map of a novel puts together what belongs together."""
 
-import numpy as np
 import pytest
 
-import locpipe as lp
+from benchmarks.word_map import NAMES, SPEECH, lift
 from locpipe.blocks import ArrayPairs
 from locpipe.corpus import (
     Tokenizer,
@@ -15,26 +14,6 @@ from locpipe.corpus import (
 )
 from locpipe.corpus.dissimilarity import context_profiles, map_quality, rank_dissimilarity
 from locpipe.methods.unfolding import unfold
-
-# Fixed before any map was looked at.
-NAMES = (
-    "oliver fagin sikes nancy bumble brownlow rose monks claypole noah charlotte bates dodger "
-    "grimwig losberne maylie sowerberry giles brittles corney harry toby crackit barney mann "
-    "charley bill jack"
-)
-SPEECH = (
-    "said replied cried exclaimed inquired rejoined asked answered whispered muttered interposed "
-    "remarked observed demanded added retorted returned murmured continued urged shouted roared "
-    "growled"
-)
-
-
-def lift(embedding, words, listed):
-    """Share of the listed words' 20 nearest dots that are listed, over what chance gives."""
-    member = np.isin(words, listed.split())
-    _, near = lp.nearest(embedding, embedding, 20, exclude_self=True)
-    chance = (member.sum() - 1) / (len(words) - 1)
-    return member[near[member]].mean() / chance
 
 
 @pytest.fixture(scope="module")

@@ -57,7 +57,8 @@ def open_run(
         How the work is cut; on resume the stored one is used instead.
     if_exists : {"default", "fail", "resume", "replace"}
         What to do with a store that is there: "resume" goes on if it is the same run and fails
-        otherwise, so does "default"; "replace" deletes it, if it is a locpipe store.
+        otherwise, so does "default"; "replace" deletes it, if it is a locpipe store, but goes on
+        with the same run where that is unfinished: the numbers are those of a new start.
 
     Returns
     -------
@@ -147,7 +148,8 @@ def _settle(folder: Folder, wanted: Root, if_exists: str) -> Root:
     if stored is None:
         write_root(folder, wanted)
         return wanted
-    if stored.get("replacing") or if_exists == "replace":
+    starts_over = if_exists == "replace" and not _unfinished_same_run(stored, wanted)
+    if stored.get("replacing") or starts_over:
         _clear(folder, stored)
         write_root(folder, wanted)
         return wanted
@@ -173,6 +175,12 @@ def _clear(folder: Folder, stored: Root) -> None:
         folder.remove(name)
     folder.remove(RUN)
     folder.sweep()
+
+
+def _unfinished_same_run(stored: Root, wanted: Root) -> bool:
+    same_version = stored["versions"].get("locpipe") == wanted["versions"]["locpipe"]
+    same_run = (stored["flow"], stored["fingerprint"]) == (wanted["flow"], wanted["fingerprint"])
+    return same_run and same_version and not stored["complete"]
 
 
 def _check_same_run(folder: Folder, stored: Root, wanted: Root) -> None:

@@ -140,6 +140,18 @@ def test_replace_starts_anew_and_keeps_foreign_files(start: Start, url: Path) ->
     assert (url / "notes.txt").read_text() == "mine"
 
 
+def test_replace_goes_on_with_the_same_unfinished_run(start: Start, url: Path) -> None:
+    with start() as run:
+        write(run, [0, 1, 2])
+    with start(if_exists="replace") as run:
+        assert run.pending("density") == [3, 4, 5, 6, 7]
+        write(run, run.pending("density"))
+        run.finish()
+    with start(if_exists="replace") as run:
+        assert not run.complete
+        assert not (url / "density").exists()
+
+
 def test_a_replacement_that_was_killed_is_carried_through(start: Start, url: Path) -> None:
     with start() as run:
         write(run, [0, 1])

@@ -20,7 +20,7 @@ from prefect.artifacts import (
 )
 from prefect.cache_policies import NO_CACHE
 from prefect.logging import get_run_logger
-from pydantic import Field
+from pydantic.fields import FieldInfo
 
 from locpipe.flows.console import summary, terminal_progress
 from locpipe.flows.models import RunSettings
@@ -46,25 +46,31 @@ def parameters_of(model: type[RunSettings]) -> Callable[[Callable[..., Any]], Ca
     model
         What the flow may be told.
     """
+    fields = model.model_fields
     parameters = [
         inspect.Parameter(
             name,
             inspect.Parameter.KEYWORD_ONLY,
             default=field.default,
-            annotation=Annotated[field.annotation, *field.metadata, _described(field)],
+            annotation=_annotation(field),
         )
-        for name, field in model.model_fields.items()
+        for name, field in fields.items()
     ]
+    # Prefect shows what it finds in this form.
+    described = "".join(f"    {name}: {field.description}.\n" for name, field in fields.items())
 
     def give(function: Callable[..., Any]) -> Callable[..., Any]:
-        function.__signature__ = inspect.Signature(parameters, return_annotation=str)  # type: ignore[attr-defined]
+        signature = inspect.Signature(parameters, return_annotation=str)
+        function.__signature__ = signature  # type: ignore[attr-defined]
+        function.__doc__ = f"{inspect.getdoc(function)}\n\nArgs:\n{described}"
         return function
 
     return give
 
 
-def _described(field: Any) -> Any:
-    return Field(description=field.description)
+def _annotation(field: FieldInfo) -> Any:
+    """Return a field's type with its range, as it stands in the model."""
+    return Annotated[field.annotation, *field.metadata] if field.metadata else field.annotation
 
 
 def run_tasks(config: RunSettings) -> str:

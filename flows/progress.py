@@ -125,8 +125,11 @@ def terminal(stream: TextIO = sys.stderr) -> Callable[[Snapshot], None]:
     def show(now: Snapshot) -> None:
         nonlocal last_stage, last_time
         new_stage = now.stage != last_stage
-        due = time.monotonic() - last_time >= INTERVAL_SECONDS[redraw]
-        if not (new_stage or due or (now.finished and now.total > 1)):
+        if now.finished:
+            due = redraw or new_stage or now.total > 1
+        else:
+            due = new_stage or time.monotonic() - last_time >= INTERVAL_SECONDS[redraw]
+        if not due:
             return
         if redraw:
             end = "\n" if now.finished else ""

@@ -72,6 +72,8 @@ def server_for_run() -> Iterator[Callable[[], None]]:
         Waits until the server is up, and raises LocpipeError if it does not come up. Whatever
         takes time, such as importing Prefect, goes before this call.
     """
+    # Errors are told in one sentence here; the server gets the whole log.
+    os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")
     if configured_server():
         yield lambda: None
         return
@@ -115,7 +117,7 @@ def _serving(home: Path, port: int) -> Iterator[Callable[[], None]]:
             with suppress(subprocess.TimeoutExpired):
                 server.wait(timeout=10)
             server.kill()
-            server.wait()
+            server.communicate()
 
 
 def _wait_until_healthy(server: "subprocess.Popen[bytes]", port: int, log: Path) -> None:

@@ -60,7 +60,7 @@ def vocabulary(work: Work, parts: tuple[Part, ...]) -> Vocabulary:
         The same whether it was just counted or lies in the store.
     """
     tokenizer = Tokenizer(work.config.lowercase)
-    work.run.ensure(PartsSpec(WORDS, len(parts), "How often each word occurs in each part"))
+    work.run.ensure(PartsSpec(WORDS, len(parts)))
     work.blocks("counting words", (WORDS,), _PackedWords(WordCounting(parts, tokenizer)))
     counts = count_corpus_words(parts, tokenizer, partial(_read_words, work))
     config = work.config
@@ -105,7 +105,7 @@ def count(work: Work, parts: tuple[Part, ...], words: Vocabulary) -> Any:
     """
     tokenizer = Tokenizer(work.config.lowercase)
     counting = PairCounting(parts, tokenizer, words, work.config.window)
-    work.run.ensure(PartsSpec(PAIRS, len(parts), "How often words follow each other, per part"))
+    work.run.ensure(PartsSpec(PAIRS, len(parts)))
     work.blocks("counting pairs", (PAIRS,), _PackedPairs(counting))
     counts = merge_counts(unpack_counts(work.run.read_part(PAIRS, i)) for i in range(len(parts)))
     _put_pairs(work, counts[words.targets][:, words.targets].tocoo())

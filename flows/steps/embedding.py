@@ -71,7 +71,7 @@ def embed(work: Work, row: str, column: str, shape: tuple[int, int], *, weighted
         "tol": config.tol,
         "random_state": config.random_state,
     }
-    work.run.ensure(PartsSpec(STARTS, len(names), "Map and stress of each start"))
+    work.run.ensure(PartsSpec(STARTS, len(names)))
     work.blocks("scaling", (STARTS,), _Start(work.run.url, weighted, names, options))
     starts = [work.run.read_part(STARTS, block) for block in range(len(names))]
     best = min(range(len(names)), key=lambda i: float(starts[i]["stress_history"][-1]))

@@ -92,7 +92,10 @@ class Work:
             writers = {name: self.run.writer(name) for name in names}
             if pending:
                 client = None if here else self.client
-                run_blocks(_WriteBlock(compute, writers), pending, client=client, on_done=on_done)
+                with _loss_of_workers(title):
+                    run_blocks(
+                        _WriteBlock(compute, writers), pending, client=client, on_done=on_done
+                    )
 
 
 @dataclass(frozen=True)
@@ -105,6 +108,24 @@ class _WriteBlock:
     def __call__(self, block: int) -> None:
         for name, data in self.compute(block).items():
             self.writers[name](block, data)
+
+
+@contextmanager
+def _loss_of_workers(title: str) -> Iterator[None]:
+    """Say what it means that Dask gave up: its own messages name tasks, not causes."""
+    from concurrent.futures import CancelledError
+
+    from distributed import KilledWorker
+    from distributed.comm.core import CommClosedError
+    from distributed.scheduler import NoWorkerError
+
+    try:
+        yield
+    except (CancelledError, CommClosedError, KilledWorker, NoWorkerError) as error:
+        raise RuntimeError(
+            f"the workers were lost while {title} ({type(error).__name__}; memory is the usual"
+            " reason); finished blocks are kept, so the same command goes on from here"
+        ) from error
 
 
 def settle(config: RunSettings, fingerprint: str) -> RunStatus | None:

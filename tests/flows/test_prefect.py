@@ -1,0 +1,270 @@
+"""The flows on real Prefect servers: embedded, running, and through deployments and workers."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+import xarray as xr
+import yaml
+from conftest import Server, wait_for
+
+from locpipe.flows.models import FLOWS
+from locpipe.flows.server import configured_server
+from locpipe.store import read_status
+
+LOCPIPE = (sys.executable, "-m", "locpipe.cli")
+PREFECT = (sys.executable, "-m", "prefect")
+
+
+def flow_of(name: str) -> Any:
+    from locpipe.flows.amds import amds
+    from locpipe.flows.embed_corpus import embed_corpus
+
+    return {"embed-corpus": embed_corpus, "amds": amds}[name]
+
+
+@pytest.mark.parametrize("name", FLOWS)
+def test_parameters_of_the_flow_are_the_keys_of_the_model(name: str) -> None:
+    flow, fields = flow_of(name), FLOWS[name].model_fields
+    described = flow.parameters.properties
+    assert list(described) == list(fields)
+    for key, field in fields.items():
+        assert described[key]["default"] == field.default
+        assert described[key]["description"] == f"{field.description}."
+    assert described["n_init"]["minimum"] == 1
+    assert flow.name == name
+
+
+@pytest.mark.parametrize("name", FLOWS)
+def test_flow_files_are_thin(repo: Path, name: str) -> None:
+    file = repo / "flows" / f"{name.replace('-', '_')}.py"
+    assert len(file.read_text().splitlines()) < 60
+
+
+@pytest.mark.parametrize("name", FLOWS)
+def test_prefect_yaml_deploys_every_flow(repo: Path, name: str) -> None:
+    file = yaml.safe_load((repo / "prefect.yaml").read_text())
+    (deployment,) = (d for d in file["deployments"] if d["name"] == name)
+    assert deployment["entrypoint"] == (
+        f"locpipe.flows.{name.replace('-', '_')}:{name.replace('-', '_')}"
+    )
+    assert file["pull"] == []
+    assert deployment["concurrency_limit"] == {"limit": 1, "collision_strategy": "ENQUEUE"}
+    assert not any(schedule["active"] for schedule in deployment["schedules"])
+    assert set(deployment["parameters"]) <= set(FLOWS[name].model_fields)
+    assert deployment["description"]
+    assert deployment["tags"]
+
+
+def test_configured_server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("PREFECT_API_URL", raising=False)
+    monkeypatch.delenv("PREFECT_PROFILE", raising=False)
+    monkeypatch.setenv("PREFECT_PROFILES_PATH", str(tmp_path / "p.toml"))
+    assert configured_server() is None
+    (tmp_path / "p.toml").write_text(
+        'active = "work"\n[profiles.work]\nPREFECT_API_URL = "http://10.0.0.1/api"\n'
+    )
+    assert configured_server() == "http://10.0.0.1/api"
+    monkeypatch.setenv("PREFECT_API_URL", "http://10.0.0.2/api")
+    assert configured_server() == "http://10.0.0.2/api"
+
+
+@pytest.mark.slow
+def test_run_on_the_embedded_server(
+    quiet_environment: dict[str, str], as_settings: list[str], tmp_path: Path
+) -> None:
+    scratch, cache = tmp_path / "scratch", tmp_path / "cache"
+    scratch.mkdir()
+    environment = quiet_environment | {"TMPDIR": str(scratch), "XDG_CACHE_HOME": str(cache)}
+    done = subprocess.run(
+        [*LOCPIPE, "run", "embed-corpus", *as_settings],
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=240,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    lines = done.stderr.splitlines()
+    assert lines[1] == "Prefect: its own server for this run, some seconds to start"
+    assert all(line[0] == "[" for line in lines[2:] if not line.startswith("Warning"))
+    assert "Largest clusters" in done.stdout
+    assert list(scratch.glob("locpipe-prefect-*")) == []
+    assert len(list(cache.glob("locpipe/prefect-*.db"))) == 1
+    assert not any("locpipe.flows.server_process" in c and str(scratch) in c for c in commands())
+
+
+def commands() -> list[str]:
+    return [" ".join(p.info["cmdline"] or []) for p in psutil.process_iter(["cmdline"])]
+
+
+@pytest.mark.slow
+def test_run_on_a_server_that_is_configured(
+    server: Server, as_settings: list[str], quick: dict[str, Any], tmp_path: Path
+) -> None:
+    printed = server.run(*LOCPIPE, "run", "embed-corpus", *as_settings, cwd=tmp_path)
+    assert f"Prefect: {server.url}" in printed
+    assert "[7/7] finding clusters" in printed
+    status = read_status(str(quick["output"]))
+    assert status is not None
+    assert status.complete
+    (run,) = latest_runs(server, 1)
+    assert run["state"]["type"] == "COMPLETED"
+    artifacts = {a["key"]: a for a in server.post("artifacts/filter", {})}
+    table = artifacts["embed-corpus-clusters"]["data"]
+    assert "densest members" in str(table)
+    assert artifacts["embed-corpus-map"]["data"].startswith("data:image/png;base64,")
+    assert len(artifacts["embed-corpus-map"]["data"]) < 100_000
+    assert artifacts["embed-corpus-progress"]["data"] == 100.0
+    assert "stress" in artifacts["embed-corpus-summary"]["data"]
+
+
+def latest_runs(server: Server, n: int) -> list[dict[str, Any]]:
+    runs: list[dict[str, Any]] = server.post(
+        "flow_runs/filter", {"sort": "START_TIME_DESC", "limit": n}
+    )
+    return runs
+
+
+@pytest.mark.slow
+def test_bad_input_fails_the_flow_with_one_sentence(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "t.txt").write_text("word " * 100)
+    printed = server.run(
+        *LOCPIPE, "run", "embed-corpus", "-s", f"input={tmp_path}/t.txt", "-s", "dashboard=false",
+        "-o", tmp_path / "m.zarr", cwd=tmp_path, check=False,
+    )  # fmt: skip
+    assert "Traceback" not in printed
+    assert printed.splitlines()[-1].startswith("locpipe: ")
+    assert "two distinct words" in printed.splitlines()[-1]
+    (run,) = latest_runs(server, 1)
+    assert run["state"]["type"] == "FAILED"
+
+
+CALL = """
+import sys
+import numpy as np
+from locpipe.flows.embed_corpus import embed_corpus
+embed_corpus({arguments})
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ("input=np.ones((3, 3))", "give the path"),
+        ("bandwith=1", "bandwidth"),
+        ("bandwidth=np.float64(-0.5)", "bandwidth must be greater than 0"),
+    ],
+)
+def test_arrays_and_unknown_names_are_refused(
+    server: Server, tmp_path: Path, arguments: str, expected: str
+) -> None:
+    code = CALL.format(arguments=arguments)
+    printed = server.run(sys.executable, "-c", code, cwd=tmp_path, check=False)
+    assert expected in printed.splitlines()[-1], printed
+
+
+@pytest.mark.slow
+def test_numpy_scalars_are_accepted(server: Server, quick: dict[str, Any], tmp_path: Path) -> None:
+    arguments = {**quick, "max_words": "NUMPY"}
+    code = CALL.format(arguments=f"**{arguments!r}".replace("'NUMPY'", "np.int64(26)"))
+    server.run(sys.executable, "-c", code, cwd=tmp_path)
+    assert xr.open_zarr(quick["output"]).sizes["word"] == 26
+
+
+@pytest.mark.slow
+def test_loss_of_all_workers_fails_the_run_in_bounded_time(
+    server: Server, as_settings: list[str]
+) -> None:
+    # One start of a map this large takes seconds; the worker never gets so long.
+    large = ["input=", "max_words=1000", "n_near=15", "max_iter=300", "init=random"]
+    hold = [f"--set={key}" for key in (*large, "cluster=processes", "n_workers=1")]
+    environment = server.environment | {"DASK_DISTRIBUTED__SCHEDULER__NO_WORKERS_TIMEOUT": "2s"}
+    with subprocess.Popen(
+        [*LOCPIPE, "run", "embed-corpus", *as_settings, *hold],
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+    ) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if "scaling" in line:
+                break
+        start = time.monotonic()
+        while process.poll() is None and time.monotonic() - start < 90:
+            kill_workers(process.pid)
+            time.sleep(0.1)
+        said = process.stderr.read()
+    assert process.returncode == 1
+    assert "the workers were lost while scaling" in said.splitlines()[-1]
+    (run,) = latest_runs(server, 1)
+    assert run["state"]["type"] in ("FAILED", "CRASHED")
+
+
+def kill_workers(pid: int) -> None:
+    """Kill the worker processes of one Dask client, and no other process."""
+    for child in psutil.Process(pid).children(recursive=True):
+        if "spawn_main" in " ".join(child.cmdline()):
+            os.kill(child.pid, signal.SIGKILL)
+
+
+@pytest.mark.slow
+def test_deployment_runs_from_an_unrelated_folder(
+    server: Server, repo: Path, quick: dict[str, Any], tmp_path: Path
+) -> None:
+    project = tmp_path / "My Data" / "run 1"  # blanks, as on many machines
+    project.mkdir(parents=True)
+    shutil.copy(repo / "prefect.yaml", project)
+    server.run(*PREFECT, "work-pool", "create", "--type", "process", "local", cwd=project)
+    server.run(*PREFECT, "--no-prompt", "deploy", "--all", cwd=project)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "flows").mkdir()  # a user's own folder of that name is not ours
+    worker = subprocess.Popen(
+        [*PREFECT, "worker", "start", "--pool", "local", "--type", "process"],
+        cwd=elsewhere,
+        env=server.environment | {"PREFECT_WORKER_QUERY_SECONDS": "2"},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        output = tmp_path / "out dir" / "res.zarr"
+        parameters = {**quick, "output": str(output), "bandwidth": 0.05}
+        named = [f"--param={k}={v if isinstance(v, str) else yaml_scalar(v)}" for k, v in
+                 parameters.items()]  # fmt: skip
+        printed = server.run(
+            *PREFECT, "deployment", "run", "embed-corpus/embed-corpus", *named, cwd=elsewhere
+        )
+        assert "embed-corpus" in printed
+        wait_for(lambda: latest_runs(server, 1)[0]["state"]["type"] in
+                 ("COMPLETED", "FAILED", "CRASHED"), 200)  # fmt: skip
+        (run,) = latest_runs(server, 1)
+        assert run["state"]["type"] == "COMPLETED", run["state"]
+        assert run["parameters"]["bandwidth"] == 0.05
+        assert xr.open_zarr(output).attrs["bandwidth"] == 0.05
+        refused = server.run(
+            *PREFECT, "deployment", "run", "embed-corpus/embed-corpus", "--param=foo=1",
+            cwd=elsewhere, check=False,
+        )  # fmt: skip
+        assert "foo" in refused
+        assert "bandwidth" in refused
+        wrong = server.run(
+            *PREFECT, "deployment", "run", "embed-corpus/embed-corpus", '--param=window="wide"',
+            cwd=elsewhere, check=False,
+        )  # fmt: skip
+        assert "wide" in wrong
+    finally:
+        worker.terminate()
+        worker.wait(60)
+
+
+def yaml_scalar(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

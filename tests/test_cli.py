@@ -1,0 +1,213 @@
+"""The command line as a person meets it: a subprocess, its exit status, its one sentence."""
+
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from locpipe.cli import main
+from locpipe.flows.configuration import shipped_yaml
+
+Called = Callable[..., subprocess.CompletedProcess[str]]
+LOCPIPE = (sys.executable, "-m", "locpipe.cli")
+
+
+def locpipe(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*LOCPIPE, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        timeout=120,
+        check=False,
+    )
+
+
+@pytest.fixture
+def called(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Called:
+    """Call the same main function in this process, which has imported what is slow to import."""
+
+    def call(*arguments: object) -> subprocess.CompletedProcess[str]:
+        monkeypatch.setattr(sys, "argv", ["locpipe", *map(str, arguments)])
+        with pytest.raises(SystemExit) as caught:
+            main()
+        status = caught.value.code
+        return subprocess.CompletedProcess([], status, *capsys.readouterr())
+
+    return call
+
+
+def test_help_is_quick_and_lists_the_commands() -> None:
+    seconds = []
+    for _ in range(3):
+        start = time.monotonic()
+        done = locpipe("--help")
+        seconds.append(time.monotonic() - start)
+        assert done.returncode == 0
+    for command in ("run", "plan", "show", "doctor", "config", "unlock"):
+        assert command in done.stdout
+    assert min(seconds) < 1.0
+
+
+def test_version() -> None:
+    assert locpipe("--version").stdout == "locpipe 0.1.0\n"
+
+
+def test_config_prints_the_shipped_yaml() -> None:
+    done = locpipe("config", "embed-corpus")
+    assert done.stdout == shipped_yaml("embed-corpus")
+    assert yaml.safe_load(done.stdout)["max_words"] == 1000
+
+
+def test_doctor_finds_this_installation_well() -> None:
+    done = locpipe("doctor")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "FAIL" not in done.stdout
+    assert "ok   Dask" in done.stdout
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with inputs, good and bad."""
+    folder = tmp_path_factory.mktemp("texts")
+    (folder / "good.txt").write_text("the cat saw the dog and the dog saw the cat " * 30)
+    (folder / "empty.txt").write_text("")
+    (folder / "one_word.txt").write_text("word " * 100)
+    (folder / "binary.txt").write_bytes(bytes(range(256)) * 10)
+    np.save(folder / "nan.npy", np.array([[0, 1, np.nan], [1, 0, 1], [1, 1, 0]]))
+    np.save(folder / "negative.npy", np.array([[0, 1, 2], [1, 0, -1], [1, 1, 0]]))
+    np.save(folder / "good.npy", np.array([[0.0, 1, 2], [1, 0, 1], [2, 1, 0]]))
+    (folder / "other").mkdir()
+    (folder / "other" / "file").write_text("not a store")
+    return folder
+
+
+BAD_INPUT = {
+    "missing path": ("embed-corpus", ["input={}/no.txt"], "nothing is there"),
+    "empty corpus": ("embed-corpus", ["input={}/empty.txt"], "every file is empty"),
+    "one-word corpus": ("embed-corpus", ["input={}/one_word.txt"], "two distinct words"),
+    "binary file": ("embed-corpus", ["input={}/binary.txt"], "must be UTF-8 text"),
+    "output is a file": (
+        "embed-corpus",
+        ["input={}/good.txt", "output={}/good.txt"],
+        "must be a folder|is a file",
+    ),
+    "output below a file": (
+        "embed-corpus",
+        ["input={}/good.txt", "output={}/good.txt/map.zarr"],
+        "is a file",
+    ),
+    "output is no store": (
+        "embed-corpus",
+        ["input={}/good.txt", "output={}/other"],
+        "other",
+    ),
+    "unwritable output": (
+        "embed-corpus",
+        ["input={}/good.txt", "output=/proc/map.zarr"],
+        "must be writable",
+    ),
+    "unknown key": ("embed-corpus", ["inputs={}"], "did you mean 'input'"),
+    "wrong type": ("embed-corpus", ["window=wide"], "window must be a valid integer"),
+    "bandwidth": ("embed-corpus", ["bandwidth=0"], "bandwidth must be greater than 0"),
+    "NaN": ("amds", ["input={}/nan.npy"], "must not be NaN, and row 0, column 2 is"),
+    "negative": ("amds", ["input={}/negative.npy"], "must be non-negative, got -1.0 in row 1"),
+    "too many dimensions": (
+        "amds",
+        ["input={}/good.npy", "n_components=3"],
+        "n_components must be below both sides",
+    ),
+    "dimensions of words": (
+        "embed-corpus",
+        ["input={}/good.txt", "max_words=2"],
+        "n_components must be below",
+    ),
+}
+
+
+@pytest.mark.parametrize(("flow", "settings", "sentence"), BAD_INPUT.values(), ids=BAD_INPUT)
+def test_bad_input(
+    called: Called, texts: Path, tmp_path: Path, flow: str, settings: list[str], sentence: str
+) -> None:
+    arguments = [f"--set={setting.format(texts)}" for setting in settings]
+    if not any(setting.startswith("output") for setting in settings):
+        arguments.append(f"--output={tmp_path / 'out.zarr'}")
+    done = called("run", flow, "--direct", "--set=dashboard=false", *arguments)
+    assert done.returncode == 2, done.stderr
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+    said = [line for line in done.stderr.splitlines() if line.startswith("locpipe: ")]
+    assert len(said) == 1
+    assert re.search(sentence, said[0])
+    shown = called("show", tmp_path / "out.zarr")
+    assert "cluster" not in shown.stdout  # nothing half-written is taken for a result
+
+
+def test_bad_input_in_a_shell(texts: Path, tmp_path: Path) -> None:
+    done = locpipe("run", "embed-corpus", f"--set=input={texts}/no.txt", "-o", tmp_path / "m.zarr")
+    assert done.returncode == 2
+    assert done.stdout == ""
+    looked, said = done.stderr.splitlines()
+    assert looked == "embed-corpus: looking at the input"
+    assert said.startswith("locpipe: The input ")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_debug_shows_the_traceback(texts: Path) -> None:
+    done = locpipe("plan", "embed-corpus", "--debug", f"--set=input={texts}/no.txt")
+    assert done.returncode == 1
+    assert "Traceback" in done.stderr
+    assert "InputError" in done.stderr
+
+
+@pytest.mark.parametrize("arguments", [["run"], ["plan", "embed-corpus", "--foo"], ["dance"]])
+def test_usage_errors(called: Called, arguments: list[str]) -> None:
+    done = called(*arguments)
+    assert done.returncode == 2
+    assert "Usage: " in done.stderr
+
+
+def test_plan_and_dry_run_say_what_would_be_done_and_do_nothing(
+    called: Called, texts: Path, tmp_path: Path
+) -> None:
+    arguments = ["embed-corpus", f"--set=input={texts}/good.txt", "-o", tmp_path / "m.zarr"]
+    planned = called("plan", *arguments)
+    assert planned.returncode == 0
+    assert "1 documents, 1,320 bytes" in planned.stdout
+    assert "Nothing was computed." in planned.stdout
+    assert called("run", *arguments, "--dry-run").stdout == planned.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_show_and_unlock_where_nothing_is(called: Called, tmp_path: Path) -> None:
+    done = called("show", tmp_path / "none.zarr")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "holds no run, so there is nothing to show" in done.stderr
+    assert called("unlock", tmp_path / "none.zarr").returncode == 0
+
+
+def test_first_line_comes_within_three_seconds(texts: Path, tmp_path: Path) -> None:
+    start = time.monotonic()
+    with subprocess.Popen(
+        [*LOCPIPE, "run", "embed-corpus", "--direct", f"--set=input={texts}/good.txt", "-s",
+         "min_count=1", "-s", "max_words=4", "-s", "n_components=1", "-s", "n_near=1",
+         "-o", str(tmp_path / "m.zarr")],
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    ) as process:  # fmt: skip
+        assert process.stderr is not None
+        line = process.stderr.readline()
+        seconds = time.monotonic() - start
+        process.communicate()
+    assert line == "embed-corpus: looking at the input\n"
+    assert seconds < 3
+    assert process.returncode == 0

@@ -55,7 +55,7 @@ class RunSettings(BaseModel):
 
     n_components: Positive = Field(2, description="Dimensions of the map")
     init: Literal["both", "spectral", "random"] = Field("both", description="How the map starts")
-    n_init: Positive = Field(4, description="Random starts; the least stress of all is kept")
+    n_init: Positive = Field(3, description="Random starts; the least stress of all is kept")
     max_iter: Positive = Field(300, description="Iterations of one start at most")
     tol: float = Field(1e-6, ge=0, description="Stop when stress falls by less than this share")
     random_state: int = Field(0, ge=0, le=2**32 - 1, description="Seed")

@@ -48,10 +48,13 @@ def preview(report: Report) -> bytes:
     from PIL import Image
 
     with Image.open(report.picture) as image:
-        picture = image.convert("RGB").quantize(64)
+        picture = image.convert("RGB")
         while True:
             file = io.BytesIO()
-            picture.save(file, format="PNG", optimize=True)
+            # Few colours, chosen to span the picture's, keep text readable in a small file.
+            few = picture.quantize(64, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+            few.save(file, format="PNG", optimize=True)
             if file.tell() <= PREVIEW_BYTES:
                 return file.getvalue()
-            picture = picture.resize((picture.width * 4 // 5, picture.height * 4 // 5))
+            size = (picture.width * 4 // 5, picture.height * 4 // 5)
+            picture = picture.resize(size, Image.Resampling.LANCZOS)

@@ -1,10 +1,41 @@
 """Kernels: who is near whom.  Each gives log weights between a query and a key block."""
 
 from locpipe.kernels.base import Kernel, KernelSpec
+from locpipe.kernels.compact import (
+    Biweight,
+    Cosine,
+    Epanechnikov,
+    Triangular,
+    Tricube,
+    Triweight,
+    Uniform,
+)
 from locpipe.kernels.gaussian import Gaussian
+from locpipe.kernels.heavy import Cauchy, Exponential, Logistic, StudentT
 from locpipe.kernels.mapped import Mapped
 from locpipe.kernels.nearness import Nearness
 from locpipe.kernels.normalized import Normalized
 from locpipe.kernels.product import Product
+from locpipe.kernels.radial import Radial
 
-__all__ = ["Gaussian", "Kernel", "KernelSpec", "Mapped", "Nearness", "Normalized", "Product"]
+__all__ = [
+    "Biweight",
+    "Cauchy",
+    "Cosine",
+    "Epanechnikov",
+    "Exponential",
+    "Gaussian",
+    "Kernel",
+    "KernelSpec",
+    "Logistic",
+    "Mapped",
+    "Nearness",
+    "Normalized",
+    "Product",
+    "Radial",
+    "StudentT",
+    "Triangular",
+    "Tricube",
+    "Triweight",
+    "Uniform",
+]

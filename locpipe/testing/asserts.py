@@ -33,7 +33,11 @@ def assert_mean_close(
 
 def _assert_bounded(actual: Any, expected: Any, bound: Any, what: str) -> None:
     assert actual.shape == expected.shape, f"{what}: shape {actual.shape}, not {expected.shape}"
-    wrong = ~((np.abs(actual - expected) <= bound) | (actual == expected))
+    comparable = np.isfinite(actual) & np.isfinite(expected)
+    with np.errstate(invalid="ignore"):
+        near = comparable & (np.abs(actual - expected) <= bound)
+    # Infinities must agree exactly: an infinite bound would let anything pass.
+    wrong = ~(near | (actual == expected))
     if wrong.any():
         at = tuple(int(i) for i in np.argwhere(wrong)[0])
         raise AssertionError(

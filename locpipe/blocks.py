@@ -133,18 +133,24 @@ def row_times(block: QueryBlock | KeyBlock) -> Array:
     return _global_index(block) if block.time is None else block.time
 
 
+def block_span(block: QueryBlock | KeyBlock) -> slice:
+    """Global row indices of a block; refuses one whose place is not known."""
+    if block.start < 0:
+        raise InputError(_PLACE_UNKNOWN)
+    return slice(block.start, block.start + block.n_rows)
+
+
+_PLACE_UNKNOWN = (
+    "rows are told apart by their place, and the chunk sizes before them are unknown; "
+    "give ids= and time=, or call compute_chunk_sizes() on the array first"
+)
 UNKNOWN_START = -1
 """Start of a block whose place is not known (Dask chunks of unknown size come before it)."""
 
 
 def _global_index(block: QueryBlock | KeyBlock) -> Array:
-    if block.start < 0:
-        raise InputError(
-            "rows are told apart by their place, and the chunk sizes before them are unknown; "
-            "give ids= and time=, or call compute_chunk_sizes() on the array first"
-        )
-    xp = array_namespace(block.data)
-    return xp.arange(block.start, block.start + block.n_rows, dtype=xp.int64)
+    xp, span = array_namespace(block.data), block_span(block)
+    return xp.arange(span.start, span.stop, dtype=xp.int64)
 
 
 @runtime_checkable

@@ -7,7 +7,7 @@ from typing import Any
 
 from array_api_compat import array_namespace
 
-from locpipe.blocks import Array, KeyBlock, PairSource, QueryBlock, row_slices
+from locpipe.blocks import Array, KeyBlock, PairSource, QueryBlock, block_span, row_slices
 from locpipe.kernels.base import Kernel
 from locpipe.reductions.base import Reduction, State
 
@@ -58,7 +58,7 @@ def _fold_rows(
     for columns in row_slices(k.n_rows, TILE_KEYS):
         tile = k.rows(columns)
         log_w = _log_weights(kernel, q, tile) if kernel is not None else None
-        pair = None if pairs is None else pairs.tile(_span(q), _span(tile))
+        pair = None if pairs is None else pairs.tile(block_span(q), block_span(tile))
         state = reduction.update(state, log_w, q, tile, pair)
     return state
 
@@ -66,10 +66,6 @@ def _fold_rows(
 def _log_weights(kernel: Kernel, q: QueryBlock, k: KeyBlock) -> Array:
     log_w = kernel.log_weights(q, k)
     return log_w if k.log_sample_weight is None else log_w + k.log_sample_weight[None, :]
-
-
-def _span(block: QueryBlock | KeyBlock) -> slice:
-    return slice(block.start, block.start + block.n_rows)
 
 
 def _widen(block: Any) -> Any:

@@ -10,11 +10,13 @@ from locpipe.kernels.compact import (
     Triweight,
     Uniform,
 )
+from locpipe.kernels.dot_product import DotProduct
 from locpipe.kernels.gaussian import Gaussian
 from locpipe.kernels.heavy import Cauchy, Exponential, Logistic, StudentT
 from locpipe.kernels.mapped import Mapped
 from locpipe.kernels.nearness import Nearness
 from locpipe.kernels.normalized import Normalized
+from locpipe.kernels.precomputed import Precomputed
 from locpipe.kernels.product import Product
 from locpipe.kernels.radial import Radial
 
@@ -22,6 +24,7 @@ __all__ = [
     "Biweight",
     "Cauchy",
     "Cosine",
+    "DotProduct",
     "Epanechnikov",
     "Exponential",
     "Gaussian",
@@ -31,6 +34,7 @@ __all__ = [
     "Mapped",
     "Nearness",
     "Normalized",
+    "Precomputed",
     "Product",
     "Radial",
     "StudentT",

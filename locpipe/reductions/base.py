@@ -15,6 +15,10 @@ State = tuple[Array, ...]
 """A named tuple of arrays whose first axis runs over the queries; it never holds NaN."""
 
 
+NO_KEY = 2**63 - 1
+"""Index of an empty place: it sorts after every key."""
+
+
 class Reduction(ABC):
     """What is kept.  Concrete reductions are frozen dataclasses of scalars.
 

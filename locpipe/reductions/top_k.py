@@ -10,12 +10,9 @@ from array_api_compat import array_namespace, is_numpy_namespace
 
 from locpipe.blocks import Array, KeyBlock, QueryBlock, Tile
 from locpipe.errors import InputError
-from locpipe.reductions.base import Reduction, full
+from locpipe.reductions.base import NO_KEY, Reduction, full
 
 __all__ = ["TopK", "TopKState"]
-
-NO_KEY = np.iinfo(np.int64).max
-"""Index of an empty place: it sorts after every key."""
 
 
 class TopKState(NamedTuple):

@@ -7,10 +7,26 @@ from hypothesis import strategies as st
 
 from locpipe.blocks import KeyBlock, QueryBlock
 from locpipe.errors import InputError
-from locpipe.reductions import LogMass, MajorizationStep, TopK, WeightedMean, WeightedSum
+from locpipe.reductions import (
+    ArgBest,
+    LocalMoments,
+    LogMass,
+    MajorizationStep,
+    TopK,
+    WeightedMean,
+    WeightedSum,
+)
 from locpipe.reductions.top_k import _best_columns, _best_columns_by_sort
 
-REDUCTIONS = [LogMass(), WeightedMean(2), WeightedSum(2), TopK(3), MajorizationStep(2)]
+REDUCTIONS = [
+    LogMass(),
+    WeightedMean(2),
+    WeightedSum(2),
+    TopK(3),
+    ArgBest(),
+    LocalMoments(1, (0.5, 2.0), 2),
+    MajorizationStep(2),
+]
 EMPTY = np.nan
 
 

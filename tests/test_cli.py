@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -211,3 +212,25 @@ def test_first_line_comes_within_three_seconds(texts: Path, tmp_path: Path) -> N
     assert line == "embed-corpus: looking at the input\n"
     assert seconds < 3
     assert process.returncode == 0
+
+
+@pytest.mark.slow
+def test_interrupted_run_says_so_and_leaves_no_lock(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [*LOCPIPE, "run", "embed-corpus", "--direct", "-s", "dashboard=false", "-o",
+         str(tmp_path / "m.zarr")],
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
+    ) as process:  # fmt: skip
+        assert process.stderr is not None
+        for line in process.stderr:
+            if "scaling" in line:
+                break
+        process.send_signal(signal.SIGINT)
+        said = process.stderr.read()
+    assert process.returncode == 130
+    assert said.splitlines()[-1] == "locpipe: Interrupted; the same command goes on from here."
+    shown = locpipe("show", tmp_path / "m.zarr")
+    assert "not finished" in shown.stdout
+    assert [p.name for p in tmp_path.iterdir()] == ["m.zarr"]

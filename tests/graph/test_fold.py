@@ -2,11 +2,13 @@
 
 import pickle
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import dask.array as da
 import numpy as np
 import pytest
 from distributed import Client
+from threadpoolctl import threadpool_info
 
 import locpipe as lp
 from locpipe.blocks import ArrayPairs, KeyBlock
@@ -118,21 +120,28 @@ def test_blocks_compute_on_one_thread(threads_client):
     assert seen == [1, 1, 1]
 
 
-def test_library_threads_are_restored_after_overlapping_uses():
-    from threadpoolctl import threadpool_info
+def library_threads(api=None):
+    pools = threadpool_info()
+    return {pool["num_threads"] for pool in pools if api in (None, pool["user_api"])}
 
-    def counts():
-        return [pool["num_threads"] for pool in threadpool_info()]
 
-    before = counts()
+def library_threads_inside():
+    with single_threaded_libraries():
+        return library_threads()
+
+
+def test_library_threads_are_bounded_in_every_thread_and_restored():
+    before = threadpool_info()
     outer, inner = single_threaded_libraries(), single_threaded_libraries()
     outer.__enter__()
     inner.__enter__()
-    assert set(counts()) == {1}
+    assert library_threads() == {1}
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(library_threads_inside).result() == {1}
     outer.__exit__(None, None, None)
-    assert set(counts()) == {1}
+    assert library_threads("blas") == {1}
     inner.__exit__(None, None, None)
-    assert counts() == before
+    assert threadpool_info() == before
 
 
 def test_settings_are_checked():

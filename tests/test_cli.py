@@ -1,6 +1,5 @@
 """The command line as a person meets it: a subprocess, its exit status, its one sentence."""
 
-import os
 import re
 import signal
 import subprocess
@@ -197,21 +196,17 @@ def test_show_and_unlock_where_nothing_is(called: Called, tmp_path: Path) -> Non
 def test_first_line_comes_within_three_seconds(texts: Path, tmp_path: Path) -> None:
     start = time.monotonic()
     with subprocess.Popen(
-        [*LOCPIPE, "run", "embed-corpus", "--direct", f"--set=input={texts}/good.txt", "-s",
-         "min_count=1", "-s", "max_words=4", "-s", "n_components=1", "-s", "n_near=1",
-         "-o", str(tmp_path / "m.zarr")],
+        [*LOCPIPE, "run", "embed-corpus", "--direct", "-o", str(tmp_path / "m.zarr")],
         stderr=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         text=True,
-        env={**os.environ, "PYTHONUNBUFFERED": "1"},
-    ) as process:  # fmt: skip
+    ) as process:
         assert process.stderr is not None
         line = process.stderr.readline()
         seconds = time.monotonic() - start
-        process.communicate()
+        process.kill()
     assert line == "embed-corpus: looking at the input\n"
     assert seconds < 3
-    assert process.returncode == 0
 
 
 @pytest.mark.slow
@@ -225,7 +220,7 @@ def test_interrupted_run_says_so_and_leaves_no_lock(tmp_path: Path) -> None:
     ) as process:  # fmt: skip
         assert process.stderr is not None
         for line in process.stderr:
-            if "scaling" in line:
+            if "counting words" in line:
                 break
         process.send_signal(signal.SIGINT)
         said = process.stderr.read()

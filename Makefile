@@ -29,7 +29,7 @@ clean:
 define install
 	@echo "Installing locpipe and what it needs into $(VENV) (once) ..."
 	@start=$$(date +%s); \
-	if $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --editable "$(1)" 2>$(VENV)/uv.log \
+	if $(BIN)/uv pip install --quiet --python $(BIN)/python --editable "$(1)" 2>$(VENV)/uv.log \
 	    || $(BIN)/python -m pip install --quiet --editable "$(1)"; \
 	then touch $@; echo "Installed in $$(( $$(date +%s) - start )) s."; else cat $(VENV)/uv.log; exit 1; fi
 endef

@@ -93,6 +93,7 @@ def connect(
 
 @contextmanager
 def _threads(request: _Request) -> "Iterator[Client]":
+    import scipy.linalg  # noqa: F401  (a limit holds for what is loaded, and it has its own BLAS)
     import threadpoolctl
     from dask.system import CPU_COUNT
 

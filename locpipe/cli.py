@@ -1,6 +1,7 @@
 """The command line: ``locpipe run | plan | show | doctor | config | unlock``."""
 
 import sys
+import time
 from importlib.metadata import version as installed_version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -56,6 +57,7 @@ def run(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done")] = False,
 ) -> None:
     """Run a flow; a run that was interrupted goes on where it stopped."""
+    start = time.monotonic()
     job = _prepare(flow, config, settings, output, if_exists)
     if dry_run:
         _print_plan(job)
@@ -72,6 +74,7 @@ def run(
             said = _say("Interrupted; the same command goes on from here.", INTERRUPTED)
             raise typer.Exit(said) from None
     _print_report(report)
+    typer.echo(f"Done in {time.monotonic() - start:.1f} s.")
 
 
 @app.command()

@@ -14,7 +14,8 @@ from array_api_compat import array_namespace
 
 from locpipe.blocks import Array
 from locpipe.errors import InputError
-from locpipe.graph import Keys, KeySource, Queries, fold
+from locpipe.graph import Keys, KeySource, Queries
+from locpipe.graph.fold import fold_checked
 from locpipe.graph.inputs import as_keys, as_queries, result_dtype
 from locpipe.kernels import Kernel, Nearness, Normalized
 from locpipe.kernels.masks import ExcludeSelf
@@ -96,7 +97,7 @@ def local_mean(
     empty = _check_run(run)
     queries, keys = as_queries(queries), _keys(keys, values, sample_weight)
     n_outputs, flat = _outputs(keys)
-    (mean,) = fold(
+    (mean,) = fold_checked(
         WeightedMean(n_outputs),
         queries,
         keys,
@@ -138,7 +139,7 @@ def log_mass(
     """
     _check_run(run)
     queries, keys = as_queries(queries), _keys(keys, None, sample_weight)
-    log_total = fold(
+    log_total = fold_checked(
         LogMass(), queries, keys, _check_kernel(kernel), n_threads=run.get("n_threads")
     )[0]
     return _cast(log_total, queries)
@@ -180,7 +181,7 @@ def log_density(
     """
     _check_run(run)
     queries, keys = as_queries(queries), _keys(keys, None, sample_weight)
-    log_total, _, key_weight = fold(
+    log_total, _, key_weight = fold_checked(
         LogMass(), queries, keys, Normalized(_check_kernel(kernel)), n_threads=run.get("n_threads")
     )
     xp = array_namespace(log_total)
@@ -246,7 +247,7 @@ def nearest(
             f"({n_keys - exclude_self}), got {k}"
         )
     kernel = Nearness() * ExcludeSelf() if exclude_self else Nearness()
-    score, index = fold(TopK(int(k)), queries, keys, kernel, n_threads=run.get("n_threads"))
+    score, index = fold_checked(TopK(int(k)), queries, keys, kernel, n_threads=run.get("n_threads"))
     xp = array_namespace(score)
     return _cast(xp.sqrt(xp.abs(score)), queries), index
 

@@ -2,53 +2,61 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 __all__ = ["single_threaded_libraries"]
 
 _lock = threading.Lock()
 _inside = 0
-_limit: Any = None
+_limits: dict[int, Any] = {}
+"""Limits in force, by the number of modules loaded when each was set."""
 
 
 @contextmanager
 def single_threaded_libraries() -> Iterator[None]:
-    """BLAS and OpenMP run on one thread inside the block, and as before after the last one.
+    """BLAS and OpenMP run on one thread inside the block, and as before after it.
 
     The pool over query blocks, or the Dask worker, owns the cores; libraries that start their
-    own threads inside each task would fight for them, and change the order of sums.  The
-    limit is one per process, so threads that overlap here count themselves in and out.
+    own threads inside each task would fight for them, and change the order of sums.  BLAS has
+    one limit per process, so threads that overlap here count themselves in and out; OpenMP has
+    one per thread.
     """
-    _enter()
+    loaded = len(sys.modules)
+    _enter(loaded)
     try:
-        yield
+        with _libraries(loaded)["openmp"].limit(limits=1):
+            yield
     finally:
         _leave()
 
 
-@cache
-def _controller() -> Any:
-    # Finding the libraries takes milliseconds, so it is done once.
+@lru_cache(maxsize=1)
+def _libraries(n_modules: int) -> dict[str, Any]:
+    # Finding the libraries takes milliseconds; only an import can bring new ones.
     from threadpoolctl import ThreadpoolController
 
-    return ThreadpoolController()
+    found = ThreadpoolController()
+    return {api: found.select(user_api=api) for api in ("blas", "openmp")}
 
 
-def _enter() -> None:
-    global _inside, _limit
+def _enter(loaded: int) -> None:
+    global _inside
+    blas = _libraries(loaded)["blas"]
     with _lock:
-        if _inside == 0:
-            _limit = _controller().limit(limits=1)
         _inside += 1
+        if loaded not in _limits:
+            _limits[loaded] = blas.limit(limits=1)
 
 
 def _leave() -> None:
     global _inside
     with _lock:
         _inside -= 1
-        if _inside == 0:
-            _limit.restore_original_limits()
+        while _inside == 0 and _limits:
+            # The last one set saw the limits of those before it, so it is lifted first.
+            _limits.popitem()[1].restore_original_limits()

@@ -15,7 +15,7 @@ from locpipe.graph.stream import Operation, fold_in_memory
 from locpipe.kernels.base import Kernel
 from locpipe.reductions.base import Reduction
 
-__all__ = ["fold"]
+__all__ = ["fold", "fold_checked"]
 
 
 def fold(
@@ -53,8 +53,24 @@ def fold(
         What the reduction finalizes to.  Dask arrays, lazy and chunked as the queries, if
         queries or keys are Dask arrays.
     """
-    queries = as_queries(queries)
-    keys = as_keys(keys) if isinstance(keys, Keys) or not isinstance(keys, KeySource) else keys
+    if isinstance(keys, Keys) or not isinstance(keys, KeySource):
+        keys = as_keys(keys)
+    return fold_checked(
+        reduction, as_queries(queries), keys, kernel, pairs, empty=empty, n_threads=n_threads
+    )
+
+
+def fold_checked(
+    reduction: Reduction,
+    queries: Queries,
+    keys: Keys | KeySource,
+    kernel: Kernel | None = None,
+    pairs: PairSource | None = None,
+    *,
+    empty: float = float("nan"),
+    n_threads: int | None = None,
+) -> tuple[Array, ...]:
+    """`fold` for rows that have come through `as_queries` and `as_keys`."""
     _check_sizes(reduction, queries, keys, kernel, pairs)
     op = Operation(reduction, kernel, pairs, empty)
     if _is_lazy(queries) or _is_lazy(keys):

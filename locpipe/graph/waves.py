@@ -72,8 +72,9 @@ def _windowed(
 
     n_threads = sum(client.nthreads().values()) or 1
     window = window or _WINDOW_PER_THREAD * n_threads
-    # The task is sent once; each submission carries its block number alone.
-    shared = client.scatter(task, hash=False, broadcast=True)
+    # The task is sent once; each submission carries its block number alone.  It is the result of
+    # a task, not scattered data, so that it comes back when the worker that holds it dies.
+    shared = client.submit(_same, task, pure=False)
     running = {_submit(client, shared, b): b for b in islice(blocks, window)}
     ended = as_completed(running)
     try:
@@ -90,6 +91,10 @@ def _windowed(
 
 def _submit(client: Any, shared: Any, block: int) -> Any:
     return client.submit(_call, shared, block, pure=False)
+
+
+def _same(task: _OneThread) -> _OneThread:
+    return task
 
 
 def _call(task: _OneThread, block: int) -> Any:

@@ -1,19 +1,15 @@
 """A corpus that is small and has structure, and settings that make a run quick."""
 
-import json
 import os
 import socket
 import subprocess
 import sys
-import time
-import urllib.request
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
+from flow_server import Server, answers, wait_for
 
 TOPICS = {
     "animal": ["dog", "cat", "horse", "cow", "sheep", "goat", "pig", "hen"],
@@ -71,39 +67,6 @@ def quiet_environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str
     return kept | {"PREFECT_PROFILES_PATH": str(tmp_path_factory.mktemp("none") / "none.toml")}
 
 
-@dataclass(frozen=True)
-class Server:
-    """A Prefect server on this machine, and the environment of its clients."""
-
-    url: str
-    environment: dict[str, str]
-
-    def post(self, path: str, body: object) -> Any:
-        """Ask the API, and return what it answers."""
-        request = urllib.request.Request(
-            f"{self.url}/{path}",
-            data=json.dumps(body).encode(),
-            headers={"Content-Type": "application/json"},
-        )
-        with urllib.request.urlopen(request, timeout=30) as answer:
-            return json.loads(answer.read())
-
-    def run(self, *command: object, cwd: Path, check: bool = True) -> str:
-        """Run a command as a client of this server; return what it prints."""
-        done = subprocess.run(
-            [*map(str, command)],
-            capture_output=True,
-            text=True,
-            cwd=cwd,
-            env=self.environment,
-            timeout=240,
-            check=False,
-        )
-        printed = done.stdout + done.stderr
-        assert done.returncode == 0 or not check, printed
-        return printed
-
-
 @pytest.fixture(scope="session")
 def server(
     quiet_environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory
@@ -137,20 +100,3 @@ def server(
     finally:
         process.terminate()
         process.communicate(timeout=30)
-
-
-def answers(url: str) -> bool:
-    """Return whether a URL answers."""
-    try:
-        urllib.request.urlopen(url, timeout=5).close()
-    except OSError:
-        return False
-    return True
-
-
-def wait_for(condition: Callable[[], bool], seconds: float) -> None:
-    """Wait until a condition holds; fail if it does not in time."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.2)

@@ -1,12 +1,16 @@
 """Folds over pairs and sources; block runs on real clients."""
 
+import logging
+import os
 import pickle
-import threading
+import signal
+from concurrent.futures import ThreadPoolExecutor
 
 import dask.array as da
 import numpy as np
 import pytest
-from distributed import Client
+from distributed import Client, LocalCluster
+from threadpoolctl import threadpool_info
 
 import locpipe as lp
 from locpipe.blocks import ArrayPairs, KeyBlock
@@ -78,20 +82,14 @@ def test_run_blocks_here_and_on_a_client(threads_client):
 
 
 def test_run_blocks_keeps_a_window(threads_client):
-    running, peak, lock = set(), [], threading.Lock()
-
-    def compute(block):
-        with lock:
-            running.add(block)
-            peak.append(len(running))
-        with lock:
-            running.remove(block)
+    in_flight = []
 
     def on_done(block, result):
-        assert len(threads_client.futures) <= 2 + 2  # the window, the shared task, this one
+        in_flight.append(len(threads_client.futures) - 1)  # all but the shared task
 
-    run_blocks(compute, range(30), on_done=on_done, client=threads_client, window=2)
-    assert len(peak) == 30
+    run_blocks(square, range(30), on_done=on_done, client=threads_client, window=2)
+    assert len(in_flight) == 30
+    assert max(in_flight) <= 2
 
 
 def test_run_blocks_raises_the_first_error(threads_client):
@@ -118,21 +116,60 @@ def test_blocks_compute_on_one_thread(threads_client):
     assert seen == [1, 1, 1]
 
 
-def test_library_threads_are_restored_after_overlapping_uses():
-    from threadpoolctl import threadpool_info
+class DiesOnce:
+    """Computes blocks, but the worker that meets block 3 for the first time is killed."""
 
-    def counts():
-        return [pool["num_threads"] for pool in threadpool_info()]
+    def __init__(self, folder):
+        self.folder = folder
 
-    before = counts()
+    def __call__(self, block):
+        with (self.folder / f"{block}.log").open("a") as log:
+            log.write("x")
+        if block == 3 and not (self.folder / "died").exists():
+            (self.folder / "died").touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return block
+
+
+def test_run_blocks_survives_the_loss_of_its_only_worker(tmp_path):  # Q10
+    done = {}
+    with (
+        LocalCluster(
+            n_workers=1,
+            threads_per_worker=1,
+            dashboard_address="127.0.0.1:0",
+            silence_logs=logging.CRITICAL,
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        run_blocks(DiesOnce(tmp_path), range(6), on_done=done.__setitem__, client=client, window=1)
+    assert done == {i: i for i in range(6)}
+    runs = {i: len((tmp_path / f"{i}.log").read_text()) for i in range(6)}
+    assert runs == {0: 1, 1: 1, 2: 1, 3: 2, 4: 1, 5: 1}
+
+
+def library_threads(api=None):
+    pools = threadpool_info()
+    return {pool["num_threads"] for pool in pools if api in (None, pool["user_api"])}
+
+
+def library_threads_inside():
+    with single_threaded_libraries():
+        return library_threads()
+
+
+def test_library_threads_are_bounded_in_every_thread_and_restored():
+    before = threadpool_info()
     outer, inner = single_threaded_libraries(), single_threaded_libraries()
     outer.__enter__()
     inner.__enter__()
-    assert set(counts()) == {1}
+    assert library_threads() == {1}
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(library_threads_inside).result() == {1}
     outer.__exit__(None, None, None)
-    assert set(counts()) == {1}
+    assert library_threads("blas") == {1}
     inner.__exit__(None, None, None)
-    assert counts() == before
+    assert threadpool_info() == before
 
 
 def test_settings_are_checked():

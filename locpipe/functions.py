@@ -19,13 +19,13 @@ from locpipe.graph.fold import fold_checked
 from locpipe.graph.inputs import as_keys, as_queries, result_dtype
 from locpipe.kernels import Kernel, Nearness, Normalized
 from locpipe.kernels.masks import ExcludeSelf
+from locpipe.metrics import METRICS, metric_of
 from locpipe.reductions import LogMass, TopK, WeightedMean
 
 __all__ = ["Run", "local_mean", "log_density", "log_mass", "nearest"]
 
 _EMPTY = {"nan": nan, "zero": 0.0}
 _ENGINES = ("auto", "dense")
-_METRICS = ("euclidean",)
 
 
 class Run(TypedDict, total=False):
@@ -205,7 +205,11 @@ def nearest(
     keys : array (n_keys, n_features), Keys or KeySource
     k : int
         Between 1 and the number of keys (less 1 with `exclude_self`).
-    metric : {"euclidean"}
+    metric : {"euclidean", "manhattan", "cosine", "nan-euclidean", "haversine"}
+        Cosine distance is ``1 - cos``, and 1 from a row of zeros to all.  With nan-euclidean,
+        NaN is a missing value: squared distances over shared features, times all over shared;
+        rows that share none are no neighbours (index -1, distance infinite).  Haversine takes
+        (latitude, longitude) in radians and gives the angle in radians.
     exclude_self : bool
         Leave out the key with the query's own id (default id: the row index).
     **run : Run
@@ -235,9 +239,10 @@ def nearest(
     [[1. 1.]] [[0 1]]
     """
     _check_run(run)
-    if metric not in _METRICS:
-        raise InputError(f"metric must be one of {list(_METRICS)}, got {metric!r}")
-    queries, keys = as_queries(queries), _keys(keys, None, None)
+    allow_missing = metric in METRICS and METRICS[metric].allows_missing
+    queries = as_queries(queries, allow_missing=allow_missing)
+    keys = _keys(keys, None, None, allow_missing=allow_missing)
+    found = metric_of(metric, int(queries.data.shape[1]))
     n_keys = keys.n_keys if isinstance(keys, KeySource) else keys.data.shape[0]
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
         raise InputError(f"k must be a whole number of at least 1, got {k!r}")
@@ -246,10 +251,9 @@ def nearest(
             f"k must be at most the number of keys that can be neighbours "
             f"({n_keys - exclude_self}), got {k}"
         )
-    kernel = Nearness() * ExcludeSelf() if exclude_self else Nearness()
+    kernel = Nearness(metric) * ExcludeSelf() if exclude_self else Nearness(metric)
     score, index = fold_checked(TopK(int(k)), queries, keys, kernel, n_threads=run.get("n_threads"))
-    xp = array_namespace(score)
-    return _cast(xp.sqrt(xp.abs(score)), queries), index
+    return _cast(found.distance(array_namespace(score).abs(score)), queries), index
 
 
 def _check_run(run: Run) -> float:
@@ -273,9 +277,9 @@ def _check_kernel(kernel: Any) -> Kernel:
     return kernel
 
 
-def _keys(keys: Any, values: Any, sample_weight: Any) -> Any:
+def _keys(keys: Any, values: Any, sample_weight: Any, *, allow_missing: bool = False) -> Any:
     if not isinstance(keys, KeySource):
-        keys = as_keys(keys, values, sample_weight)
+        keys = as_keys(keys, values, sample_weight, allow_missing=allow_missing)
         _check_total(keys.sample_weight)
         return keys
     if values is not None or sample_weight is not None:

@@ -23,6 +23,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("shared",),
     ("blocks",),
     ("distance",),
+    ("metrics",),
     ("kernels", "reductions"),
     ("engines",),
     ("graph",),

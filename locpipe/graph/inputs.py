@@ -62,13 +62,15 @@ class Keys:
     time: Array | None = None
 
 
-def as_queries(queries: Any) -> Queries:
-    """Checked queries with 2-d floating data."""
+def as_queries(queries: Any, *, allow_missing: bool = False) -> Queries:
+    """Checked queries with 2-d floating data; NaN in it only where `allow_missing`."""
     queries = queries if isinstance(queries, Queries) else Queries(queries)
-    return Queries(**_checked_attributes(queries, "queries"))
+    return Queries(**_checked_attributes(queries, "queries", allow_missing))
 
 
-def as_keys(keys: Any, values: Any = None, sample_weight: Any = None) -> Keys:
+def as_keys(
+    keys: Any, values: Any = None, sample_weight: Any = None, *, allow_missing: bool = False
+) -> Keys:
     """Checked keys with 2-d floating data; attributes given twice are refused."""
     keys = keys if isinstance(keys, Keys) else Keys(keys)
     given = {f.name: getattr(keys, f.name) for f in fields(Keys)}
@@ -76,7 +78,7 @@ def as_keys(keys: Any, values: Any = None, sample_weight: Any = None) -> Keys:
         if extra is not None and given[name] is not None:
             raise InputError(f"{name} came both in lp.Keys and as an argument; give it once")
         given[name] = given[name] if extra is None else extra
-    return Keys(**_checked_attributes(Keys(**given), "keys"))
+    return Keys(**_checked_attributes(Keys(**given), "keys", allow_missing))
 
 
 def result_dtype(queries: Queries) -> Any:
@@ -84,8 +86,8 @@ def result_dtype(queries: Queries) -> Any:
     return queries.data.dtype
 
 
-def _checked_attributes(rows: Queries | Keys, what: str) -> Mapping[str, Any]:
-    data = _as_matrix(rows.data, what)
+def _checked_attributes(rows: Queries | Keys, what: str, allow_missing: bool) -> Mapping[str, Any]:
+    data = _apply(_not_infinite if allow_missing else _finite, _as_matrix(rows.data, what), what)
     checked: dict[str, Any] = {"data": data}
     for f in fields(rows):
         array = getattr(rows, f.name)
@@ -119,7 +121,7 @@ def _as_matrix(data: Any, what: str) -> Array:
         raise InputError(f"{what} must have at least one feature, got shape {data.shape}")
     if is_dask_array(data) and data.numblocks[1] > 1:
         data = data.rechunk({1: -1})
-    return _apply(_finite, _as_floating(data), what)
+    return _as_floating(data)
 
 
 def _as_floating(array: Array) -> Array:
@@ -149,6 +151,13 @@ def _finite(array: Array, what: str) -> Array:
         raise InputError(
             f"{what} must be finite, got NaN or infinity in row {row}; drop or impute those rows"
         )
+    return array
+
+
+def _not_infinite(array: Array, what: str) -> Array:
+    if is_numpy_array(array) and np.isinf(array).any():
+        row = int(np.argwhere(np.isinf(array))[0][0])
+        raise InputError(f"{what} must not be infinite, got infinity in row {row}; drop that row")
     return array
 
 

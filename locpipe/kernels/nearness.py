@@ -5,20 +5,29 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from locpipe.blocks import Array, KeyBlock, QueryBlock
-from locpipe.distance import squared_distances
 from locpipe.kernels.base import Kernel, KernelSpec
+from locpipe.metrics import metric_of
 
 __all__ = ["Nearness"]
 
 
 @dataclass(frozen=True)
 class Nearness(Kernel):
-    """``-distance^2``, formed from differences, so equal distances tie exactly."""
+    """Minus a surrogate of the distance, formed from differences, so equal distances tie exactly.
+
+    Parameters
+    ----------
+    metric : str
+        A name in `locpipe.metrics.METRICS`.
+    """
+
+    metric: str = "euclidean"
 
     def log_weights(self, q: QueryBlock, k: KeyBlock) -> Array:
-        """Negative squared Euclidean distances (n_queries, n_keys)."""
-        return -squared_distances(q.data, k.data)
+        """Negative surrogate distances (n_queries, n_keys)."""
+        return -metric_of(self.metric, int(q.data.shape[1])).surrogate(q.data, k.data)
 
     def lower(self, n_features: int) -> KernelSpec:
         """A score, not a density."""
-        return KernelSpec("nearness", "euclidean", (1.0,) * n_features, log_bound=0.0)
+        metric_of(self.metric, n_features)
+        return KernelSpec("nearness", self.metric, (1.0,) * n_features, log_bound=0.0)

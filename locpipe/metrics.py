@@ -1,0 +1,128 @@
+"""Distances by name: a surrogate that is cheap to rank by, and the step to the distance."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from array_api_compat import array_namespace
+
+from locpipe.blocks import Array
+from locpipe.distance import squared_distances
+from locpipe.errors import InputError
+
+__all__ = ["METRICS", "Metric", "metric_of"]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A distance between rows.
+
+    Attributes
+    ----------
+    surrogate : callable (queries, keys) -> array (n_queries, n_keys)
+        Grows with the distance; +inf where there is none, so such a pair is never chosen.
+    distance : callable (surrogate) -> array
+    n_features : int or None
+        Features that the rows must have, or None for any number.
+    allows_missing : bool
+        Whether NaN is a missing value rather than an error.
+    """
+
+    surrogate: Callable[[Array, Array], Array]
+    distance: Callable[[Array], Array]
+    n_features: int | None = None
+    allows_missing: bool = False
+
+
+def metric_of(name: str, n_features: int) -> Metric:
+    """The metric of a name, for rows of so many features.
+
+    Raises
+    ------
+    InputError
+        If the name is unknown or the number of features does not fit.
+    """
+    if name not in METRICS:
+        raise InputError(f"metric must be one of {sorted(METRICS)}, got {name!r}")
+    metric = METRICS[name]
+    if metric.n_features not in (None, n_features):
+        raise InputError(
+            f"metric={name!r} needs rows of {metric.n_features} features, got {n_features}"
+        )
+    return metric
+
+
+def _manhattan(q: Array, k: Array) -> Array:
+    xp = array_namespace(q, k)
+    total = xp.abs(q[:, 0][:, None] - k[:, 0][None, :])
+    for j in range(1, q.shape[1]):
+        total = total + xp.abs(q[:, j][:, None] - k[:, j][None, :])
+    return total
+
+
+def _cosine(q: Array, k: Array) -> Array:
+    """``1 - cos`` as half the squared difference of unit rows: parallel rows are at exactly 0.
+
+    A row of zeros has no direction; it is at distance 1 from all, like an orthogonal one.
+    """
+    xp = array_namespace(q, k)
+    (unit_q, zero_q), (unit_k, zero_k) = _unit(q), _unit(k)
+    half = 0.5 * squared_distances(unit_q, unit_k)
+    return xp.where(zero_q[:, None] | zero_k[None, :], xp.ones((), dtype=half.dtype), half)
+
+
+def _unit(rows: Array) -> tuple[Array, Array]:
+    xp = array_namespace(rows)
+    # Scaled first: squares of tiny or huge entries would leave the range.
+    largest = xp.max(xp.abs(rows), axis=1, keepdims=True)
+    zero = largest == 0
+    scaled = rows / xp.where(zero, xp.ones((), dtype=rows.dtype), largest)
+    length = xp.sqrt(xp.sum(scaled * scaled, axis=1, keepdims=True))
+    return scaled / xp.where(zero, xp.ones((), dtype=rows.dtype), length), zero[:, 0]
+
+
+def _nan_euclidean(q: Array, k: Array) -> Array:
+    """Squared distance over the shared features, times all over shared (Dixon 1979)."""
+    xp = array_namespace(q, k)
+    shared, total = 0, 0
+    for j in range(q.shape[1]):
+        difference = q[:, j][:, None] - k[:, j][None, :]
+        present = ~xp.isnan(difference)
+        difference = xp.where(present, difference, xp.zeros((), dtype=difference.dtype))
+        shared = shared + xp.astype(present, difference.dtype)
+        total = total + difference * difference
+    none = shared == 0
+    ratio = q.shape[1] / xp.where(none, xp.ones((), dtype=q.dtype), shared)
+    return xp.where(none, xp.asarray(xp.inf, dtype=q.dtype), total * ratio)
+
+
+def _haversine(q: Array, k: Array) -> Array:
+    """``sin^2`` of half the angle between (latitude, longitude) rows in radians."""
+    xp = array_namespace(q, k)
+    latitude = xp.sin(0.5 * (q[:, 0][:, None] - k[:, 0][None, :]))
+    longitude = xp.sin(0.5 * (q[:, 1][:, None] - k[:, 1][None, :]))
+    shrink = xp.cos(q[:, 0])[:, None] * xp.cos(k[:, 0])[None, :]
+    return latitude * latitude + shrink * longitude * longitude
+
+
+def _root(surrogate: Array) -> Array:
+    return array_namespace(surrogate).sqrt(surrogate)
+
+
+def _same(surrogate: Array) -> Array:
+    return surrogate
+
+
+def _angle(surrogate: Array) -> Array:
+    xp = array_namespace(surrogate)
+    return 2 * xp.asin(xp.sqrt(xp.clip(surrogate, 0, 1)))
+
+
+METRICS: Mapping[str, Metric] = {
+    "euclidean": Metric(squared_distances, _root),
+    "manhattan": Metric(_manhattan, _same),
+    "cosine": Metric(_cosine, _same),
+    "nan-euclidean": Metric(_nan_euclidean, _root, allows_missing=True),
+    "haversine": Metric(_haversine, _angle, n_features=2),
+}

@@ -2,17 +2,39 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.integrate import IntegrationWarning, quad
 
+from locpipe import kernels
 from locpipe.errors import InputError
-from locpipe.kernels import Gaussian, Kernel
+from locpipe.kernels import Kernel, Radial
+from locpipe.kernels.radial import log_sphere
 
-__all__ = ["bandwidth_by_rule", "resolve_kernel"]
+__all__ = ["bandwidth_by_rule", "canonical_bandwidth", "resolve_kernel"]
 
-_KERNELS = {"gaussian": Gaussian}
+_NAMED = (
+    kernels.Biweight,
+    kernels.Cauchy,
+    kernels.Cosine,
+    kernels.Epanechnikov,
+    kernels.Exponential,
+    kernels.Gaussian,
+    kernels.Logistic,
+    kernels.Triangular,
+    kernels.Tricube,
+    kernels.Triweight,
+    kernels.Uniform,
+)
+_ALIASES = {
+    "flat": kernels.Uniform,
+    "linear": kernels.Triangular,
+    "tophat": kernels.Uniform,
+}
+_KERNELS = {kernel.__name__.lower(): kernel for kernel in _NAMED} | _ALIASES
 _RULES = ("scott", "silverman")
 
 
@@ -22,8 +44,8 @@ def resolve_kernel(kernel: str | Kernel, bandwidth: Any, X: Any, sample_weight: 
     Parameters
     ----------
     kernel : str or Kernel
-        A name, used with `bandwidth`; or an object that carries its own, and then
-        `bandwidth` must be None.
+        A name (the class name in lower case, or flat, linear, tophat), used with `bandwidth`;
+        or an object that carries its own, and then `bandwidth` must be None.
     bandwidth : float, sequence of floats, rule name or None
     X : array (n_samples, n_features)
         What a rule looks at.
@@ -44,10 +66,62 @@ def resolve_kernel(kernel: str | Kernel, bandwidth: Any, X: Any, sample_weight: 
     if kernel not in _KERNELS:
         raise InputError(f"kernel must be one of {sorted(_KERNELS)} or an object, got {kernel!r}")
     if isinstance(bandwidth, str):
-        bandwidth = bandwidth_by_rule(bandwidth, X, sample_weight)
+        factor = _relative_to_gaussian(_KERNELS[kernel](1.0), X.shape[1])
+        bandwidth = factor * bandwidth_by_rule(bandwidth, X, sample_weight)
     kernel_object = _KERNELS[kernel](bandwidth)
     kernel_object.lower(X.shape[1])
     return kernel_object
+
+
+def canonical_bandwidth(kernel: Radial, d: int) -> float:
+    """Bandwidth at which kernels of any profile smooth alike, ``(R / mu2^2)^(1/(d+4))``.
+
+    Parameters
+    ----------
+    kernel : Radial
+        At bandwidth 1.
+    d : int
+        Number of features.
+
+    Raises
+    ------
+    InputError
+        If the kernel has no second moment.
+
+    References
+    ----------
+    Marron and Nolan (1988), canonical kernels for density estimation.
+    """
+    log_c = kernel.lower(d).log_normalizer or 0.0
+    end = kernel.support
+
+    def integral(power: int, of_weight: int) -> float:
+        """``int c^(of_weight) S_d r^(d - 1 + power) kappa(r)^of_weight dr``."""
+
+        def integrand(r: float) -> float:
+            log_w = float(kernel.log_profile(np.asarray(r * r), d))
+            radial = (d - 1 + power) * np.log(r) if r > 0 else (0.0 if d + power == 1 else -np.inf)
+            return float(np.exp(of_weight * (log_w + log_c) + log_sphere(d) + radial))
+
+        value, error = quad(integrand, 0, end, limit=400, epsabs=0, epsrel=1e-10)
+        return value if error < 1e-6 * value else np.inf
+
+    with np.errstate(under="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", IntegrationWarning)
+        roughness, second = integral(0, 2), integral(2, 1) / d
+    if not np.isfinite(second):
+        raise InputError(
+            f"a rule needs a kernel with a second moment, and {type(kernel).__name__} has none; "
+            "give bandwidth a number"
+        )
+    return float((roughness / second**2) ** (1 / (d + 4)))
+
+
+def _relative_to_gaussian(kernel: Radial, d: int) -> float:
+    """What a reference bandwidth for the Gaussian is multiplied by for another kernel."""
+    if isinstance(kernel, kernels.Gaussian):
+        return 1.0
+    return canonical_bandwidth(kernel, d) / canonical_bandwidth(kernels.Gaussian(1.0), d)
 
 
 def bandwidth_by_rule(rule: str, X: Any, sample_weight: Any = None) -> NDArray[np.float64]:
@@ -56,7 +130,8 @@ def bandwidth_by_rule(rule: str, X: Any, sample_weight: Any = None) -> NDArray[n
     Parameters
     ----------
     rule : {"scott", "silverman"}
-        ``sd n^(-1/(d+4))``, or the same times ``(4 / (d+2))^(1/(d+4))``, the normal reference.
+        ``sd n^(-1/(d+4))``, or the same times ``(4 / (d+2))^(1/(d+4))``, the normal reference,
+        for the Gaussian kernel; estimators multiply it by the ratio of canonical bandwidths.
     X : array (n_samples, n_features)
     sample_weight : array (n_samples,), optional
         Then n is the effective number ``(sum w)^2 / sum w^2`` and the deviation is weighted.

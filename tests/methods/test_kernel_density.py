@@ -23,6 +23,13 @@ def test_equals_scikit_learn(X):
     assert_close(lp.KernelDensity(bandwidth=0.8).fit(X).score(X), theirs.score(X), 1e-10)
 
 
+@pytest.mark.parametrize("name", ["tophat", "epanechnikov", "exponential", "linear", "cosine"])
+def test_kernels_by_name_equal_scikit_learn(X, name):
+    theirs = neighbors.KernelDensity(kernel=name, bandwidth=3.0).fit(X).score_samples(X)
+    ours = lp.KernelDensity(kernel=name, bandwidth=3.0).fit(X).score_samples(X)
+    assert_log_close(ours, theirs, 1e-10)
+
+
 def test_rules_equal_scipy_on_whitened_axes(X):
     # SciPy scales by the full covariance: on one axis that is the variance.
     for rule in ("scott", "silverman"):
@@ -78,7 +85,7 @@ def test_a_constant_column(X):  # K05
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"kernel": "gausian"}, r"one of \['gaussian'\] or an object, got 'gausian'"),
+        ({"kernel": "gausian"}, "one of .*'gaussian'.* or an object, got 'gausian'"),
         ({"bandwidth": -1}, "positive finite"),
         ({"bandwidth": "scot"}, r"one of \['scott', 'silverman'\], got 'scot'"),
         ({"bandwidth": [1.0, 2.0]}, r"one per feature \(3\), got 2"),

@@ -1,7 +1,9 @@
 """The functions that most users call: local mean, density, nearest neighbours.
 
-Queries and keys are arrays (NumPy or Dask), or `lp.Queries` and `lp.Keys` with per-row
-attributes; keys may also be a `KeySource` that reads a store block by block.
+Queries and keys are arrays (NumPy or Dask; 1-d means one feature), or `lp.Queries` and `lp.Keys`
+with per-row attributes; keys may also be a `KeySource` that reads a store block by block.
+Arrays in memory give an array in memory; any Dask array among them gives a lazy Dask array, and
+then nothing is computed here.
 """
 
 from __future__ import annotations
@@ -58,14 +60,19 @@ def local_mean(
 
     Parameters
     ----------
-    queries : array (n_queries, n_features) or Queries
-    keys : array (n_keys, n_features), Keys or KeySource
+    queries : array (n_queries, n_features) or (n_queries,), NumPy or Dask, or Queries
+    keys : array (n_keys, n_features) or (n_keys,), NumPy or Dask, or Keys or KeySource
     values : array (n_keys, n_outputs) or (n_keys,)
-        None where the keys carry theirs.
+        Leave it out where the keys carry theirs.
     kernel : Kernel
+        Required; give it by name where `values` is left out.
     sample_weight : array (n_keys,), optional
         Non-negative weights.
-    **run : Run
+    engine : {"auto", "dense"}
+    n_threads : int, optional
+        Threads for arrays in memory; default: the processors granted to the process.
+    empty : {"nan", "zero"}
+        Result of a query with no neighbour.
 
     Returns
     -------
@@ -116,7 +123,7 @@ def log_mass(
 
     Parameters
     ----------
-    queries, keys, sample_weight, **run
+    queries, keys, sample_weight, engine, n_threads
         As in `local_mean`.
     kernel : Kernel
 
@@ -152,7 +159,7 @@ def log_density(
 
     Parameters
     ----------
-    queries, keys, sample_weight, **run
+    queries, keys, sample_weight, engine, n_threads
         As in `local_mean`.  Bandwidths that ride in `Keys` give the sample-point estimate,
         in `Queries` the balloon estimate.
     kernel : Kernel
@@ -201,8 +208,8 @@ def nearest(
 
     Parameters
     ----------
-    queries : array (n_queries, n_features) or Queries
-    keys : array (n_keys, n_features), Keys or KeySource
+    queries, keys, engine, n_threads
+        As in `local_mean`.
     k : int
         Between 1 and the number of keys (less 1 with `exclude_self`).
     metric : {"euclidean", "manhattan", "cosine", "nan-euclidean", "haversine"}
@@ -212,7 +219,6 @@ def nearest(
         (latitude, longitude) in radians and gives the angle in radians.
     exclude_self : bool
         Leave out the key with the query's own id (default id: the row index).
-    **run : Run
 
     Returns
     -------

@@ -78,6 +78,39 @@ def test_local_mean_is_the_oracle_on_numpy_and_dask(problem):
     assert_mean_close(lazy.compute(scheduler="sync"), expected, scale, rtol)
 
 
+@given(problems(), st.data())
+def test_any_mix_of_kinds_and_of_flat_values_gives_the_same(problem, data):
+    q, k, v, w, h, q_chunks, k_chunks = problem
+    flat = data.draw(st.booleans())
+    v = v[:, 0] if flat else v
+    expected = lp.local_mean(q, k, v, lp.kernels.Gaussian(h), sample_weight=w)
+    kinds = data.draw(st.lists(st.booleans(), min_size=4, max_size=4))
+    chunkings = (q_chunks, k_chunks, data.draw(chunks(len(k))), data.draw(chunks(len(k))))
+    arrays = [
+        dask_rows(array, rows) if lazy else array
+        for array, rows, lazy in zip((q, k, v, w), chunkings, kinds, strict=True)
+    ]
+    with no_compute():
+        mean = lp.local_mean(*arrays[:3], lp.kernels.Gaussian(h), sample_weight=arrays[3])
+    assert mean.shape == expected.shape
+    assert isinstance(mean, np.ndarray) is not any(kinds)
+    scale = local_mean_reference(q, k, np.abs(v), h, w)
+    rtol = 2 * RTOL[str(q.dtype)]
+    assert_mean_close(np.asarray(da.asarray(mean).compute(scheduler="sync")), expected, scale, rtol)
+
+
+def test_bilateral_kernels_take_flat_values_on_dask():
+    y = np.r_[np.zeros(7), np.ones(5)]
+    x = np.arange(12.0)[:, None]
+    kernel = lp.kernels.Gaussian(1e9) * lp.kernels.Gaussian(0.4).on(query="values", key="values")
+    expected = lp.local_mean(lp.Queries(x, values=y), lp.Keys(x, values=y), kernel=kernel)
+    lazy = [dask_rows(a, (5, 7)) for a in (x, y)]
+    mean = lp.local_mean(
+        lp.Queries(lazy[0], values=lazy[1]), lp.Keys(lazy[0], values=lazy[1]), kernel=kernel
+    )
+    assert_close(mean.compute(), expected)
+
+
 @given(problems())
 def test_log_density_is_the_oracle_on_numpy_and_dask(problem):
     q, k, _, w, h, q_chunks, k_chunks = problem
@@ -350,6 +383,7 @@ GOOD = np.ones((3, 2))
             lambda g: lp.local_mean(GOOD, GOOD, GOOD[:2], g),
             r"values must have one row per row of the keys \(3\), got 2",
         ),
+        (lambda g: lp.local_mean(GOOD, GOOD, GOOD[:, None], g), "must be 1-d or 2-d, got 3"),
         (lambda g: lp.local_mean(GOOD, GOOD, None, g), "needs values, one row per key, got none"),
         (lambda g: lp.local_mean(GOOD, GOOD, GOOD, None), "kernel must be a kernel object"),
         (lambda g: lp.local_mean(GOOD, GOOD, GOOD, "gaussian"), "got 'gaussian'"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from array_api_compat import is_dask_array
@@ -71,12 +72,12 @@ def fold_checked(
     n_threads: int | None = None,
 ) -> tuple[Array, ...]:
     """`fold` for rows that have come through `as_queries` and `as_keys`."""
+    queries, keys = _with_columns(queries), _with_columns(keys)
     _check_sizes(reduction, queries, keys, kernel, pairs)
     op = Operation(reduction, kernel, pairs, empty)
     if _is_lazy(queries) or _is_lazy(keys):
         return fold_lazily(op, queries, keys if _is_lazy(keys) else _source(keys))
-    block = QueryBlock(**{**vars(queries), "values": _matrix(queries.values)})
-    return fold_in_memory(op, block, _source(keys), n_threads)
+    return fold_in_memory(op, QueryBlock(**vars(queries)), _source(keys), n_threads)
 
 
 def _check_sizes(
@@ -109,9 +110,12 @@ def _source(keys: Any) -> KeySource:
         return source
     rows = dict(vars(keys))
     weight = log_weight(rows.pop("sample_weight"))
-    rows["values"] = _matrix(rows["values"])
     return ArrayKeys(KeyBlock(**rows, log_sample_weight=weight))
 
 
-def _matrix(values: Any) -> Any:
-    return values[:, None] if values is not None and values.ndim == 1 else values
+def _with_columns(rows: Any) -> Any:
+    """The rows with 1-d values as a column: (n,) would broadcast where (n, 1) is meant."""
+    values = getattr(rows, "values", None)
+    if not isinstance(rows, Queries | Keys) or values is None or values.ndim == 2:
+        return rows
+    return replace(rows, values=values[:, None])

@@ -133,8 +133,12 @@ def _check_rows(array: Array, data: Array, name: str, what: str) -> None:
     known = not (np.isnan(n_rows) or np.isnan(n_data))
     if known and n_rows != n_data:
         raise InputError(f"{name} must have one row per row of the {what} ({n_data}), got {n_rows}")
-    if name not in ("values",) and array.ndim != 1:
-        raise InputError(f"{name} of the {what} must be 1-d, got {array.ndim} dimensions")
+    allowed = (1, 2) if name == "values" else (1,)
+    if array.ndim not in allowed:
+        raise InputError(
+            f"{name} of the {what} must be {' or '.join(f'{n}-d' for n in allowed)}, "
+            f"got {array.ndim} dimensions"
+        )
 
 
 def _apply(check: Callable[[Array, str], Array], array: Array, what: str) -> Array:

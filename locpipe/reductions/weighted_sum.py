@@ -54,4 +54,9 @@ class WeightedSum(Reduction):
     def finalize(self, state: WeightedSumState, empty: float) -> tuple[Array]:
         """The sum at its true scale."""
         xp = array_namespace(state.total)
-        return (xp.exp(state.shift)[:, None] * state.total,)
+        size = xp.abs(state.total)
+        some = size > 0
+        # One exponential: exp(shift) alone may overflow where the sum does not.
+        log_size = state.shift[:, None] + xp.log(xp.where(some, size, xp.ones_like(size)))
+        log_size = xp.where(some, log_size, xp.zeros_like(size))
+        return (xp.sign(state.total) * xp.exp(log_size),)

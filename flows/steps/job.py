@@ -1,14 +1,15 @@
 """A job: its configuration, what its numbers depend on, its store, its blocks."""
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from locpipe.cluster import connect, dashboard_link
-from locpipe.errors import StoreError
+from locpipe.errors import LocpipeError, StoreError
 from locpipe.flows.models import RunSettings
 from locpipe.flows.progress import Progress
+from locpipe.flows.steps.clock import Clock
 from locpipe.graph import run_blocks
 from locpipe.store import BlockWriter, Run, RunStatus, open_run, read_status
 
@@ -41,12 +42,18 @@ class Job(Generic[Config]):
 
 @dataclass(frozen=True)
 class Work:
-    """What the steps of a running job share: its store, its cluster, its progress."""
+    """What the steps of a running job share: its store, its cluster, its progress, its clock."""
 
     config: Any
     run: Run
     client: Any
     progress: Progress
+    clock: Clock
+
+    def finish(self) -> None:
+        """Mark the store complete."""
+        self.clock.keep()
+        self.run.finish()
 
     def stored(self, *names: str) -> bool:
         """Return whether results are there in full, from an earlier run or an earlier step."""
@@ -87,6 +94,7 @@ class Work:
             def on_done(block: int, _: object) -> None:
                 for name in names:
                     self.run.record(name, block)
+                self.clock.keep(seldom=True)
                 advance()
 
             writers = {name: self.run.writer(name) for name in names}
@@ -173,4 +181,11 @@ def at_work(job: Job[RunSettings], progress: Progress) -> Iterator[Work]:
     ):
         if link := dashboard_link(client):
             progress.announce(link)
-        yield Work(config, run, client, progress)
+        clock = Clock(run)
+        try:
+            yield Work(config, run, client, progress, clock)
+        except BaseException:
+            # Why the run ends matters more than how long it took so far.
+            with suppress(LocpipeError, OSError):
+                clock.keep()
+            raise

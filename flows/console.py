@@ -55,7 +55,7 @@ def print_plan(job: Job[Any]) -> None:
     """Print what a run would do."""
     console = _console()
     for name, value in job.about.items():
-        console.print(f"  {name:<10} {value}", markup=False, highlight=False)
+        console.print(f"  {name:<10} {value}", markup=False, highlight=False, soft_wrap=True)
     status = read_status(job.config.output)
     if status is None:
         state = "new"
@@ -65,14 +65,16 @@ def print_plan(job: Job[Any]) -> None:
         state = f"holds another run, {advice}"
     else:
         state = "this run, finished" if status.complete else "this run, to be continued"
-    console.print(f"  {'store':<10} {state}", markup=False, highlight=False)
+    console.print(f"  {'store':<10} {state}", markup=False, highlight=False, soft_wrap=True)
     console.print("Nothing was computed.")
 
 
 def print_status(output: str, status: RunStatus) -> None:
     """Print how far an unfinished run is."""
     console = _console()
-    console.print(f"{output}: {status.flow}, not finished", markup=False, highlight=False)
+    console.print(
+        f"{output}: {status.flow}, not finished", markup=False, highlight=False, soft_wrap=True
+    )
     for name, (done, total) in status.done.items():
         console.print(f"  {name:<20} {done} of {total}", markup=False, highlight=False)
     console.print("Run the same command again to finish it.")

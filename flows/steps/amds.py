@@ -9,10 +9,11 @@ import numpy as np
 from locpipe.errors import InputError
 from locpipe.flows.models import Amds
 from locpipe.flows.progress import Progress
+from locpipe.flows.steps.inputs import Inputs
 from locpipe.flows.steps.job import Job, Work, at_work
 from locpipe.flows.steps.matrix import Matrix, open_matrix
 from locpipe.flows.wording import map_text
-from locpipe.store import ArraySpec, check_output, digest_inputs, fingerprint
+from locpipe.store import ArraySpec, check_output, fingerprint
 
 __all__ = ["STAGES", "compute", "prepare"]
 
@@ -33,6 +34,8 @@ def prepare(config: Amds) -> Job[Amds]:
     from pathlib import Path
 
     check_output(config.output)
+    named = [config.input, *([config.weights] if config.weights else [])]
+    inputs = Inputs.take([Path(name).expanduser() for name in named], config.output)
     matrix, weights = _matrices(config)
     m, n = matrix.shape
     if config.n_components >= min(m, n):
@@ -42,12 +45,11 @@ def prepare(config: Amds) -> Job[Amds]:
         )
     if m * n <= CHECKED_AT_ONCE:
         _check_whole(config, matrix, weights)
-    named = [config.input, *([config.weights] if config.weights else [])]
     return Job(
         config,
         fingerprint(
             {"flow": config.flow, **config.numbers(), "input": None, "weights": None},
-            digest_inputs([Path(name).expanduser() for name in named]),
+            inputs.digests,
         ),
         {},
         {
@@ -56,6 +58,7 @@ def prepare(config: Amds) -> Job[Amds]:
             "cluster": config.cluster,
             "output": config.output,
         },
+        inputs,
     )
 
 
@@ -93,7 +96,7 @@ def compute(job: Job[Amds], progress: Progress) -> None:
     Raises
     ------
     InputError
-        If a dissimilarity is negative or not a number.
+        If a dissimilarity is negative or not a number, or the matrix changes.
     StoreError
         If the output is another run's, or in use.
     """
@@ -102,8 +105,9 @@ def compute(job: Job[Amds], progress: Progress) -> None:
     with at_work(job, progress) as work:
         if work.run.complete:
             return
-        matrix, weights = _matrices(job.config)
-        _copy(work, matrix, weights)
+        with work.reading():
+            matrix, weights = _matrices(job.config)
+            _copy(work, matrix, weights)
         embedding.embed(work, "row", "column", matrix.shape, weighted=weights is not None)
         density.density(work, "row")
         density.clusters(work, "row", matrix.rows)

@@ -9,9 +9,10 @@ import numpy as np
 from locpipe.errors import InputError
 from locpipe.flows.models import EmbedCorpus
 from locpipe.flows.progress import Progress
+from locpipe.flows.steps.inputs import Inputs
 from locpipe.flows.steps.job import Job, Work, at_work
 from locpipe.flows.wording import bytes_text, counted, map_text
-from locpipe.store import ArraySpec, check_output, digest_inputs, fingerprint
+from locpipe.store import ArraySpec, check_output, fingerprint
 
 __all__ = ["STAGES", "compute", "prepare"]
 
@@ -38,18 +39,20 @@ def prepare(config: EmbedCorpus) -> Job[EmbedCorpus]:
             f"n_components must be below max_words, and {config.n_components} is not below"
             f" {config.max_words}; a map of two dimensions is usual."
         )
-    documents = find_documents(config.input or None)
+    documents = find_documents(config.input)
     check_output(config.output)
     if stop_word_file := _stop_word_file(config):
         stop_word_set(stop_word_file[0])
-    digests = digest_inputs([document.source for document in documents] + stop_word_file)
+    sources = [document.source for document in documents]
+    inputs = Inputs.take([*sources, *stop_word_file], config.output)
     n_bytes = sum(document.n_bytes for document in documents)
     plan = {"part_bytes": part_bytes(n_bytes)}
     return Job(
         config,
-        fingerprint({"flow": config.flow, **config.numbers(), "input": None}, digests),
+        fingerprint({"flow": config.flow, **config.numbers(), "input": None}, inputs.digests),
         plan,
         _about(config, len(documents), n_bytes, plan),
+        inputs,
     )
 
 
@@ -94,7 +97,7 @@ def compute(job: Job[EmbedCorpus], progress: Progress) -> None:
     Raises
     ------
     InputError
-        If the text does not hold enough words.
+        If the text does not hold enough words, or changes.
     StoreError
         If the output is another run's, or in use.
     """
@@ -104,9 +107,12 @@ def compute(job: Job[EmbedCorpus], progress: Progress) -> None:
     with at_work(job, progress) as work:
         if work.run.complete:
             return
-        parts = split(find_documents(job.config.input or None), work.run.plan["part_bytes"])
-        words = corpus.vocabulary(work, parts)
-        counts = corpus.count(work, parts, words)
+        with work.reading():
+            documents = find_documents(job.config.input)
+            job.inputs.check_listing([document.source for document in documents])
+            parts = split(documents, work.run.plan["part_bytes"])
+            words = corpus.vocabulary(work, parts)
+            counts = corpus.count(work, parts, words)
         contexts = corpus.profiles(work, counts, words)
         corpus.dissimilarities(work, counts, words, contexts)
         n = len(words.targets)

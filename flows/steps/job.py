@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from locpipe.cluster import connect, dashboard_link
-from locpipe.errors import LocpipeError, StoreError
+from locpipe.errors import InputError, LocpipeError, StoreError
 from locpipe.flows.models import RunSettings
 from locpipe.flows.progress import Progress
 from locpipe.flows.steps.clock import Clock
+from locpipe.flows.steps.inputs import Inputs
 from locpipe.graph import run_blocks
 from locpipe.store import BlockWriter, Run, RunStatus, open_run, read_status
 
@@ -32,12 +33,14 @@ class Job(Generic[Config]):
         How the work is cut; where the store has one already, that one is used.
     about : mapping of str to str
         What a person wants to know beforehand, line by line.
+    inputs : Inputs
     """
 
     config: Config
     fingerprint: str
     plan: Mapping[str, Any]
     about: Mapping[str, str]
+    inputs: Inputs
 
 
 @dataclass(frozen=True)
@@ -49,11 +52,31 @@ class Work:
     client: Any
     progress: Progress
     clock: Clock
+    inputs: Inputs
 
     def finish(self) -> None:
-        """Mark the store complete."""
+        """Mark the store complete, unless an input changed meanwhile."""
+        self.inputs.check()
         self.clock.keep()
         self.run.finish()
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Read the inputs in the block; what an input that changed gave is not kept.
+
+        Raises
+        ------
+        InputError
+            If an input changed.
+        """
+        try:
+            yield
+        finally:
+            try:
+                self.inputs.check()
+            except InputError:
+                self.run.discard()
+                raise
 
     def stored(self, *names: str) -> bool:
         """Return whether results are there in full, from an earlier run or an earlier step."""
@@ -183,7 +206,7 @@ def at_work(job: Job[RunSettings], progress: Progress) -> Iterator[Work]:
             progress.announce(link)
         clock = Clock(run)
         try:
-            yield Work(config, run, client, progress, clock)
+            yield Work(config, run, client, progress, clock, job.inputs)
         except BaseException:
             # Why the run ends matters more than how long it took so far.
             with suppress(LocpipeError, OSError):

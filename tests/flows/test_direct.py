@@ -137,7 +137,7 @@ def test_preview_is_a_wide_picture_on_white_below_its_size(tmp_path: Path, whole
     words = [f"word{i}" for i in range(1000)]
     crowded = replace(whole, picture=tmp_path / "crowded.png")
     word_map(crowded.picture, words, rng.normal(size=(1000, 2)), labels=np.arange(1000) % 40)
-    for report, least in ((whole, 1100), (crowded, 850)):
+    for report, least in ((whole, 1000), (crowded, 850)):
         file = preview(report)
         assert len(file) <= PREVIEW_BYTES
         with Image.open(io.BytesIO(file)) as image:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import logging
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
 
-from locpipe.errors import InputError, LocpipeError, StoreError
+from locpipe.errors import InputError, StoreError
 from locpipe.store import arrays, parts
-from locpipe.store.arrays import AnyArray, TornError
+from locpipe.store.arrays import AnyArray
 from locpipe.store.folder import Folder
 from locpipe.store.lock import Lock
 from locpipe.store.metadata import (
@@ -26,11 +24,8 @@ from locpipe.store.metadata import (
     write_root,
 )
 from locpipe.store.schema import ArraySpec, PartsSpec, Spec, check_block, check_together
-from locpipe.store.verify import lost_blocks, torn_blocks
 
 __all__ = ["RESERVED", "BlockWriter", "Run"]
-
-_log = logging.getLogger(__name__)
 
 RESERVED = (
     "schema",
@@ -111,14 +106,9 @@ class Run:
         """Return the run itself."""
         return self
 
-    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        """Give the lock back; after a torn file, as a task may have met it, forget its block."""
-        try:
-            if isinstance(error, TornError):
-                with suppress(LocpipeError):  # what was met first is what is told
-                    self.verify()
-        finally:
-            self.close()
+    def __exit__(self, *_: object) -> None:
+        """Give the lock back."""
+        self.close()
 
     def close(self) -> None:
         """Give the lock back; what is recorded stays."""
@@ -202,15 +192,10 @@ class Run:
         self._open_for("record blocks in")
         for block in blocks:
             check_block(self._spec(name), block)
-        self._set_done(name, blocks, True)
-
-    def _set_done(self, name: str, blocks: Sequence[int], value: bool) -> None:
         self._lock.check()
-        if not blocks:
-            return
         with self._guard:
             mask = self._done[name].mask.copy()
-            mask[list(blocks)] = value
+            mask[list(blocks)] = True
             done = replace(self._done[name], mask=mask)
             write_done(self._folder, name, done)
             self._done[name] = done
@@ -246,8 +231,9 @@ class Run:
                 f"{name!r} in {self.url} can be read once all blocks are done, and {len(todo)} of "
                 f"{self._specs[name].n_blocks} are not; run it to the end first"
             )
-        with self._forgetting(name):
-            return arrays.read_array(self._folder, name)
+        array = arrays.open_array(self._folder, name)
+        arrays.check_files(self._folder, name, array)
+        return arrays.read_region(self._folder, name, array, (slice(None),) * array.ndim)
 
     def read_part(self, name: str, part: int) -> dict[str, AnyArray]:
         """One part of a ragged result.
@@ -262,49 +248,7 @@ class Run:
             raise StoreError(
                 f"part {part} of {name!r} in {self.url} is not done; compute it before reading it"
             )
-        with self._forgetting(name):
-            return parts.read_part(self._folder, name, part)
-
-    def verify(self, *names: str) -> dict[str, list[int]]:
-        """Read every recorded block, and forget those that are torn or missing.
-
-        What is forgotten is pending again, so that a rerun computes it and nothing else.  A
-        complete run is left as it is.  `read`, `read_part` and leaving the ``with`` block by an
-        error about a torn file do this on their own.
-
-        Parameters
-        ----------
-        *names : str
-            Results; default: all.
-
-        Returns
-        -------
-        dict of str to list of int
-            Forgotten blocks, for each result that has some.
-
-        Raises
-        ------
-        StoreError
-            If there is no such result, or the lock was lost.
-        """
-        if self.complete:
-            return {}
-        torn = {
-            name: torn_blocks(self._folder, self._spec(name), self._done[name].mask)
-            for name in names or self._specs
-        }
-        for name, blocks in torn.items():
-            self._set_done(name, blocks, False)
-        return {name: blocks for name, blocks in torn.items() if blocks}
-
-    @contextmanager
-    def _forgetting(self, name: str) -> Iterator[None]:
-        try:
-            yield
-        except TornError:
-            with suppress(LocpipeError):
-                self.verify(name)
-            raise
+        return parts.read_part(self._folder, name, part)
 
     def set_attrs(self, **attrs: object) -> None:
         """Store small results, such as a stress, as attributes of the root group (JSON).
@@ -392,10 +336,7 @@ class Run:
         self._open_for(f"add {spec.name!r} to")
         self._lock.check()
         kind = "parts" if isinstance(spec, PartsSpec) else "array"
-        about = spec.description if isinstance(spec, PartsSpec) else ""
-        done = Done(kind, np.zeros(spec.n_blocks, dtype=bool), about)
-        # Whatever stands there has no record that can be read, and may have another form.
-        self._folder.remove(spec.name)
+        done = Done(kind, np.zeros(spec.n_blocks, dtype=bool))
         # The record comes first: whatever array of ours exists has one, so `replace` knows it.
         write_done(self._folder, spec.name, done)
         if isinstance(spec, ArraySpec):
@@ -409,24 +350,12 @@ class Run:
         if done is None:
             return
         if done.kind == "parts":
-            self._take(PartsSpec(name, done.mask.size, done.description), done)
+            self._specs[name] = PartsSpec(name, done.mask.size)
         elif self._folder.exists(f"{name}/zarr.json"):
-            try:
-                self._take(arrays.spec_of(self._folder, name, name), done)
-            except TornError as error:
-                if self.complete:
-                    raise
-                _log.warning("%r in %s is begun again: %s", name, self.url, error)
-
-    def _take(self, spec: Spec, done: Done) -> None:
-        if spec.n_blocks != done.mask.size:
-            _log.warning("the done record of %r in %s is another array's", spec.name, self.url)
+            self._specs[name] = arrays.spec_of(self._folder, name, name)
+        else:
             return
-        self._specs[spec.name] = spec
-        self._done[spec.name] = done
-        if not self.complete and (lost := lost_blocks(self._folder, spec, done.mask)):
-            _log.warning("blocks %s of %r in %s are gone: pending again", lost, spec.name, self.url)
-            self._set_done(spec.name, lost, False)
+        self._done[name] = done
 
 
 def _check_same(url: str, stored: Spec, wanted: Spec) -> None:

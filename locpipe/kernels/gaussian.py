@@ -32,7 +32,9 @@ def check_bandwidth(bandwidth: object) -> float | tuple[float, ...]:
         array = np.asarray(bandwidth, dtype=np.float64)
     except (TypeError, ValueError):
         array = np.asarray(np.nan)
-    if array.ndim > 1 or array.size == 0 or not (np.isfinite(array) & (array > 0)).all():
+    # Beyond these the squares of distances in bandwidths leave float64.
+    in_range = (array >= 1e-150) & (array <= 1e150)
+    if array.ndim > 1 or array.size == 0 or not in_range.all():
         raise InputError(
             "bandwidth must be a positive finite number, or one per feature, "
             f"got {bandwidth!r}; per-row bandwidths go into lp.Keys or lp.Queries"
@@ -94,7 +96,7 @@ class Gaussian(Kernel):
         factor = _row_factor(q, k)
         tolerance = _LOG_TOLERANCE if factor is None else 0.0
         u2 = squared_distances(q.data / h, k.data / h, tolerance=tolerance)
-        return -0.5 * u2 if factor is None else -0.5 * u2 / (factor * factor)
+        return -0.5 * u2 if factor is None else -0.5 * u2 / factor / factor
 
     def log_row_normalizer(self, q: QueryBlock, k: KeyBlock) -> Array | None:
         """``-d log h`` of the per-row bandwidths."""

@@ -41,7 +41,7 @@ def resolve_kernel(kernel: str | Kernel, bandwidth: Any, X: Any, sample_weight: 
                 f"bandwidth={bandwidth!r}; set bandwidth=None"
             )
         return kernel
-    if kernel not in _KERNELS:
+    if not isinstance(kernel, str) or kernel not in _KERNELS:
         raise InputError(f"kernel must be one of {sorted(_KERNELS)} or an object, got {kernel!r}")
     if isinstance(bandwidth, str):
         bandwidth = bandwidth_by_rule(bandwidth, X, sample_weight)

@@ -56,7 +56,7 @@ def load_config(
     file
         YAML file; keys that it leaves out keep their default.
     settings
-        Texts such as ``"bandwidth=0.5"`` or ``"input=[a.txt, b.txt]"``.
+        Texts such as ``"bandwidth=0.02"`` or ``"input=[a.txt, b.txt]"``.
     options
         Values that outrank both.
 

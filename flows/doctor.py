@@ -8,7 +8,8 @@ from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 
-from locpipe.flows.server import configured_server
+from locpipe.errors import LocpipeError
+from locpipe.flows.server import check_server, configured_server
 
 __all__ = ["examine"]
 
@@ -35,6 +36,8 @@ def examine() -> bool:
 def _report(name: str, check: Callable[[], str]) -> bool:
     try:
         found, well = check(), True
+    except LocpipeError as error:  # says it in one sentence
+        found, well = str(error), False
     except Exception as error:  # a doctor reports any illness
         found, well = f"{type(error).__name__}: {error}", False
     print(f"{'ok  ' if well else 'FAIL'} {name:<16} {found}")
@@ -97,4 +100,8 @@ def _store() -> str:
 
 
 def _prefect() -> str:
-    return configured_server() or "no server configured: each run starts its own"
+    url = configured_server()
+    if url is None:
+        return "no server configured: each run starts its own"
+    check_server(url)
+    return f"{url} answers"

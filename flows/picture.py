@@ -1,17 +1,23 @@
 """The picture of a finished run, drawn from its store."""
 
 import io
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from locpipe.flows.results import Report, read_arrays
+from locpipe.flows.wording import counted
 
-__all__ = ["draw", "preview"]
+__all__ = ["draw", "picture_text", "preview"]
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 TITLES: Final = {
     "embed-corpus": "Words that are used alike lie together",
     "amds": "A map of dissimilarities",
 }
-PREVIEW_BYTES: Final = 75_000  # as text in a data URL a third more: below 100 KB
+PREVIEW_BYTES: Final = 74_900  # as text in a data URL a third more: below 100 KB
+PREVIEW_WIDTH: Final = 1100
+PREVIEW_COLOURS: Final = 32  # more cost width
 
 
 def draw(report: Report) -> None:
@@ -34,13 +40,15 @@ def draw(report: Report) -> None:
         cluster_names={i: str(name) for i, name in enumerate(found["cluster_name"])},
         bandwidth=report.attrs["bandwidth"],
         title=TITLES[report.flow],
-        subtitle=_subtitle(report),
+        subtitle=picture_text(report),
+        by_rank=report.flow == "embed-corpus",
     )
 
 
-def _subtitle(report: Report) -> str:
-    text = f"{report.n_dots:,} dots, {len(report.clusters)} clusters, stress"
-    return f"{text} {report.attrs['stress']:.3f}"
+def picture_text(report: Report) -> str:
+    """Return what the picture shows, in one line."""
+    sizes = f"{counted(report.n_dots, 'dot')}, {counted(len(report.clusters), 'cluster')}"
+    return f"{sizes}, stress {report.attrs['stress']:.3f}"
 
 
 def preview(report: Report) -> bytes:
@@ -48,13 +56,22 @@ def preview(report: Report) -> bytes:
     from PIL import Image
 
     with Image.open(report.picture) as image:
-        picture = image.convert("RGB")
-        while True:
-            file = io.BytesIO()
-            # Few colours, chosen to span the picture's, keep text readable in a small file.
-            few = picture.quantize(64, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
-            few.save(file, format="PNG", optimize=True)
-            if file.tell() <= PREVIEW_BYTES:
-                return file.getvalue()
-            size = (picture.width * 4 // 5, picture.height * 4 // 5)
-            picture = picture.resize(size, Image.Resampling.LANCZOS)
+        whole = Image.new("RGB", image.size, "white")
+        whole.paste(image, mask=image.convert("RGBA").getchannel("A"))
+    width = min(PREVIEW_WIDTH, whole.width)
+    while len(file := _few_colours(whole, width)) > PREVIEW_BYTES:
+        width = width * 19 // 20
+    return file
+
+
+def _few_colours(picture: "Image", width: int) -> bytes:
+    """Return a picture of some width as a PNG file with a palette, dithered."""
+    from PIL import Image
+
+    height = round(picture.height * width / picture.width)
+    small = picture.resize((width, height), Image.Resampling.LANCZOS)
+    few = small.quantize(PREVIEW_COLOURS, method=Image.Quantize.MAXCOVERAGE)
+    dithered = small.quantize(palette=few, dither=Image.Dither.FLOYDSTEINBERG)
+    file = io.BytesIO()
+    dithered.save(file, format="PNG", optimize=True)
+    return file.getvalue()

@@ -22,10 +22,10 @@ from prefect.cache_policies import NO_CACHE
 from prefect.logging import get_run_logger
 from pydantic.fields import FieldInfo
 
-from locpipe.flows.console import summary, terminal_progress
+from locpipe.flows.console import summary_markdown, terminal_progress
 from locpipe.flows.models import RunSettings
-from locpipe.flows.picture import draw, preview
-from locpipe.flows.progress import Progress, Snapshot
+from locpipe.flows.picture import draw, picture_text, preview
+from locpipe.flows.progress import Progress, Snapshot, log_lines
 from locpipe.flows.results import Report, read_report
 from locpipe.flows.running import finished_report, prepare, stages_of, steps_of
 from locpipe.flows.steps.job import Job
@@ -117,9 +117,13 @@ def publish_task(config: RunSettings) -> None:
     rows = [{"dots": c.size, "densest members": c.name} for c in report.clusters]
     create_table_artifact(rows, key=f"{flow}-clusters", description="Clusters, largest first")
     image = base64.b64encode(preview(report)).decode()
-    create_image_artifact(f"data:image/png;base64,{image}", key=f"{flow}-map")
-    lines = "\n".join(f"- **{name}**: {text}" for name, text in summary(report).items())
-    create_markdown_artifact(lines, key=f"{flow}-summary", description=f"Result of {flow}")
+    create_image_artifact(
+        f"data:image/png;base64,{image}",
+        key=f"{flow}-map",
+        description=f"{picture_text(report)}; in full size: {report.picture}",
+    )
+    text = summary_markdown(report)
+    create_markdown_artifact(text, key=f"{flow}-summary", description=f"Result of {flow}")
 
 
 def run_flow(job: Job[Any]) -> Report:
@@ -152,7 +156,7 @@ def _progress(flow: str) -> Iterator[Progress]:
         watched = terminal_progress(flow)
         listeners.extend(watched.listeners)
     else:
-        listeners.append(_log_stages())
+        listeners.append(log_lines(get_run_logger().info))
     yield Progress(stages_of(flow), *listeners, announce=_announce_dashboard)
     update_progress_artifact(artifact, 100.0)
 
@@ -167,16 +171,6 @@ def _artifact_updater(artifact: UUID) -> Callable[[Snapshot], None]:
             last = time.monotonic()
 
     return update
-
-
-def _log_stages() -> Callable[[Snapshot], None]:
-    logger = get_run_logger()
-
-    def log(now: Snapshot) -> None:
-        if now.finished or now.done == 0:
-            logger.info("%s", now)
-
-    return log
 
 
 def _announce_dashboard(link: str) -> None:

@@ -7,9 +7,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final, TextIO
 
-__all__ = ["Progress", "Snapshot", "terminal"]
+__all__ = ["Progress", "Snapshot", "log_lines", "terminal"]
 
 INTERVAL_SECONDS: Final = {True: 0.1, False: 2.0}  # a terminal is redrawn, a log file grows
+LOG_SECONDS: Final = 10.0
 
 
 @dataclass(frozen=True)
@@ -140,3 +141,29 @@ def terminal(stream: TextIO = sys.stderr) -> Callable[[Snapshot], None]:
         last_stage, last_time = now.stage, time.monotonic()
 
     return show
+
+
+def log_lines(
+    write: Callable[[str], None], clock: Callable[[], float] = time.monotonic
+) -> Callable[[Snapshot], None]:
+    """Return a listener for a log: each stage's start, then every quarter or ten seconds.
+
+    Parameters
+    ----------
+    write
+        Called with each line.
+    clock
+        Seconds.
+    """
+    last_place, last_time = (0, 0), 0.0
+
+    def log(now: Snapshot) -> None:
+        nonlocal last_place, last_time
+        place = (now.stage, 4 * now.done // max(1, now.total))
+        new_stage = now.stage != last_place[0]
+        moved = place != last_place or clock() - last_time >= LOG_SECONDS
+        if new_stage or (now.total > 1 and moved):
+            write(str(now))
+            last_place, last_time = place, clock()
+
+    return log

@@ -3,14 +3,17 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from locpipe.errors import StoreError
-from locpipe.store import read_status
+from locpipe.store import RunStatus, read_status
 
-__all__ = ["Cluster", "Report", "picture_path", "read_arrays", "read_report"]
+__all__ = ["Cluster", "Report", "look", "picture_path", "read_arrays", "read_report"]
+
+
+EXAMPLE: Final = "output/embed-corpus/map.zarr"
 
 
 @dataclass(frozen=True)
@@ -97,6 +100,23 @@ def read_arrays(output: str, *names: str) -> dict[str, Any]:
     """
     group = _open(output)
     return {name: np.asarray(group[name][...]) for name in names if name in group}
+
+
+def look(output: str) -> RunStatus | None:
+    """Return how far the run in a store is, to a person who wants to see a result.
+
+    Raises
+    ------
+    StoreError
+        If the folder is there and is no store.
+    """
+    folder = _local(output)
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / "zarr.json").is_file():
+        raise StoreError(
+            f"{output!r} must be a locpipe store, and is a folder without one; give the folder that"
+            f" a run wrote as its output, such as {EXAMPLE}."
+        )
+    return read_status(output)
 
 
 def read_report(output: str) -> Report:

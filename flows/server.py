@@ -8,6 +8,7 @@ import os
 import shutil
 import socket
 import sqlite3
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -18,13 +19,16 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from functools import partial
+from http.client import HTTPException
 from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
 from locpipe.errors import LocpipeError
 
-__all__ = ["configured_server", "server_for_run"]
+__all__ = ["check_server", "configured_server", "server_for_run"]
+
+ANSWER_SECONDS: Final = 5  # a server that is up answers /health in milliseconds
 
 STARTUP_SECONDS: Final = (
     120  # importing the server takes 6 s on a quiet machine, far more on a busy one
@@ -62,6 +66,38 @@ def configured_server() -> str | None:
     return url
 
 
+def check_server(url: str) -> None:
+    """Ask a server's /health.
+
+    Parameters
+    ----------
+    url
+        Its API address.
+
+    Raises
+    ------
+    LocpipeError
+        If none answers there.
+    """
+    try:
+        urllib.request.urlopen(f"{url.rstrip('/')}/health", timeout=ANSWER_SECONDS).close()
+        return
+    except urllib.error.HTTPError as error:
+        if error.code < 500:  # it is up; who may use it is Prefect's business
+            return
+        received = f"it answers {error.code} {error.reason}"
+    except urllib.error.URLError as error:
+        if isinstance(error.reason, ssl.SSLError):  # as is which certificates are trusted
+            return
+        received = f"none does ({getattr(error.reason, 'strerror', None) or error.reason})"
+    except (OSError, ValueError, HTTPException) as error:
+        received = f"none does ({error or type(error).__name__})"
+    raise LocpipeError(
+        f"A Prefect server must answer at PREFECT_API_URL, {url}, and {received}; start it, unset"
+        " PREFECT_API_URL, or use --direct."
+    )
+
+
 @contextmanager
 def server_for_run() -> Iterator[Callable[[], None]]:
     """Give a `with` block a Prefect server; import Prefect inside it, not before.
@@ -71,10 +107,16 @@ def server_for_run() -> Iterator[Callable[[], None]]:
     callable
         Waits until the server is up, and raises LocpipeError if it does not come up. Whatever
         takes time, such as importing Prefect, goes before this call.
+
+    Raises
+    ------
+    LocpipeError
+        If the configured server does not answer.
     """
     # Errors are told in one sentence here; the server gets the whole log.
     os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")
-    if configured_server():
+    if url := configured_server():
+        check_server(url)
         yield lambda: None
         return
     home = Path(tempfile.mkdtemp(prefix="locpipe-prefect-"))

@@ -7,7 +7,7 @@ only blocks, so anything chunked with the rows (bandwidths, ids, times, values) 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
@@ -186,6 +186,7 @@ class ArrayPairs:
 
     delta: Array
     weight: Array | None = None
+    _shared: tuple[SharedArray | None, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         if np.ndim(self.delta) != 2:
@@ -198,6 +199,8 @@ class ArrayPairs:
                 f"weight must have the shape of the dissimilarities {tuple(self.delta.shape)}, "
                 f"got {tuple(self.weight.shape)}"
             )
+        weight = None if self.weight is None else SharedArray(self.weight)
+        object.__setattr__(self, "_shared", (SharedArray(self.delta), weight))
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -211,8 +214,7 @@ class ArrayPairs:
         return (delta,) if self.weight is None else (delta, self.weight[rows, columns])
 
     def __reduce__(self) -> tuple[Any, ...]:
-        weight = None if self.weight is None else SharedArray(self.weight)
-        return _restore_pairs, (SharedArray(self.delta), weight)
+        return _restore_pairs, self._shared
 
 
 def _restore_pairs(delta: SharedArray, weight: SharedArray | None) -> ArrayPairs:

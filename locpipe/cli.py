@@ -1,5 +1,6 @@
 """The command line: ``locpipe run | plan | show | doctor | config | unlock``."""
 
+import re
 import sys
 import time
 from importlib.metadata import version as installed_version
@@ -74,7 +75,7 @@ def run(
             said = _say("Interrupted; the same command goes on from here.", INTERRUPTED)
             raise typer.Exit(said) from None
     _print_report(report)
-    typer.echo(f"Done in {time.monotonic() - start:.1f} s.")
+    typer.echo(f"The whole command took {time.monotonic() - start:.1f} s.")
 
 
 @app.command()
@@ -93,15 +94,14 @@ def plan(
 def show(store: Store) -> None:
     """Show a result, or how far an unfinished run is."""
     from locpipe.flows.console import print_arrays, print_status
-    from locpipe.flows.results import read_report
-    from locpipe.store import read_status
+    from locpipe.flows.results import look, read_report
 
-    status = read_status(store)
+    status = look(store)
     if status is not None and not status.complete:
         print_status(store, status)
         return
     report = read_report(store)
-    _print_report(report)
+    _print_report(report, again=False)
     print_arrays(report)
 
 
@@ -148,7 +148,7 @@ def main() -> None:
     except LocpipeError as error:
         if debug:
             raise
-        sys.exit(_say(str(error), BAD_INPUT))
+        sys.exit(_say(_as_options(str(error)), BAD_INPUT))
     except Exception as error:
         if debug:
             raise
@@ -160,6 +160,17 @@ def _say(sentence: str, status: int) -> int:
     start = "\r\x1b[K" if sys.stderr.isatty() else ""
     typer.echo(f"{start}locpipe: {sentence}", err=True)
     return status
+
+
+def _as_options(sentence: str) -> str:
+    """Write what a library says of its argument in the words of the command line.
+
+    Examples
+    --------
+    >>> _as_options("replace it with if_exists=replace")
+    'replace it with --if-exists replace'
+    """
+    return re.sub(r"\bif_exists=(\w+)", r"--if-exists \1", sentence)
 
 
 def _name(error: Exception) -> str:
@@ -208,10 +219,10 @@ def _print_plan(job: "Job[Any]") -> None:
     print_plan(job)
 
 
-def _print_report(report: "Report") -> None:
+def _print_report(report: "Report", *, again: bool = True) -> None:
     from locpipe.flows.console import print_report
 
-    print_report(report)
+    print_report(report, again=again)
 
 
 if __name__ == "__main__":

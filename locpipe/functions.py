@@ -270,8 +270,11 @@ def _check_run(run: Run) -> float:
     engine, empty = run.get("engine", "auto"), run.get("empty", "nan")
     if engine not in _ENGINES:
         raise InputError(f"engine must be one of {list(_ENGINES)}, got {engine!r}")
-    if empty not in _EMPTY:
+    if not isinstance(empty, str) or empty not in _EMPTY:
         raise InputError(f"empty must be one of {list(_EMPTY)}, got {empty!r}")
+    n_threads = run.get("n_threads")
+    if n_threads is not None and (not isinstance(n_threads, int) or n_threads < 1):
+        raise InputError(f"n_threads must be a whole number of at least 1, got {n_threads!r}")
     return _EMPTY[empty]
 
 

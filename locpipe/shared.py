@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 import weakref
 from pathlib import Path
@@ -13,15 +14,12 @@ from locpipe import config
 
 __all__ = ["SharedArray"]
 
-_files: dict[int, Path] = {}
-"""The file of each array that was pickled, by the array's id; it goes with the array."""
-
 
 class SharedArray:
     """An array shared by reference in its process, and by a file with any other.
 
     When a scheduler of processes pickles it, the array is written once to the scratch folder
-    and mapped from there; the file is removed with the array.
+    and mapped from there; the file is removed with this object.
 
     Parameters
     ----------
@@ -31,32 +29,33 @@ class SharedArray:
     Examples
     --------
     >>> import pickle, numpy as np
-    >>> array = np.zeros(1_000_000)
-    >>> data = pickle.dumps(SharedArray(array))
+    >>> shared = SharedArray(np.zeros(1_000_000))
+    >>> data = pickle.dumps(shared)
     >>> len(data) < 1000, pickle.loads(data).array.shape
     (True, (1000000,))
     """
 
     def __init__(self, array: Any) -> None:
         self.array = array
+        self._file: Path | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _mapped, (str(_file_of(self.array)),)
+        return _mapped, (str(self._written()),)
+
+    def _written(self) -> Path:
+        if self._file is None:
+            with tempfile.NamedTemporaryFile(
+                prefix="locpipe-", suffix=".npy", dir=config.current().scratch, delete=False
+            ) as file:
+                np.save(file, self.array, allow_pickle=False)
+            self._file = Path(file.name)
+            weakref.finalize(self, _remove, self._file, os.getpid())
+        return self._file
 
 
-def _file_of(array: Any) -> Path:
-    if id(array) not in _files:
-        with tempfile.NamedTemporaryFile(
-            prefix="locpipe-", suffix=".npy", dir=config.current().scratch, delete=False
-        ) as file:
-            np.save(file, array, allow_pickle=False)
-        _files[id(array)] = Path(file.name)
-        weakref.finalize(array, _remove, id(array))
-    return _files[id(array)]
-
-
-def _remove(array_id: int) -> None:
-    _files.pop(array_id).unlink(missing_ok=True)
+def _remove(file: Path, owner: int) -> None:
+    if os.getpid() == owner:  # a forked child drops its copy of the object, not the file
+        file.unlink(missing_ok=True)
 
 
 def _mapped(file: str) -> SharedArray:

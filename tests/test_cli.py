@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -199,7 +200,9 @@ def test_plan_and_dry_run_say_what_would_be_done_and_do_nothing(
     arguments = ["embed-corpus", f"--set=input={texts}/good.txt", "-o", tmp_path / "m.zarr"]
     planned = called("plan", *arguments)
     assert planned.returncode == 0
-    assert "1 documents, 1,320 bytes" in planned.stdout
+    assert "1 document, 1.3 kB\n" in planned.stdout
+    assert " 1 part, window 2\n" in planned.stdout
+    assert "8.0 MB before compression; words are not counted yet" in planned.stdout
     assert "Nothing was computed." in planned.stdout
     assert called("run", *arguments, "--dry-run").stdout == planned.stdout
     assert list(tmp_path.iterdir()) == []
@@ -210,6 +213,44 @@ def test_show_and_unlock_where_nothing_is(called: Called, tmp_path: Path) -> Non
     assert (done.returncode, done.stdout) == (2, "")
     assert "holds no run, so there is nothing to show" in done.stderr
     assert called("unlock", tmp_path / "none.zarr").returncode == 0
+
+
+def test_show_of_a_folder_that_is_no_store(
+    called: Called, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    monkeypatch.chdir(tmp_path)
+    done = called("show", ".")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "locpipe: '.' must be a locpipe store, and is a folder without one; give the folder that a"
+        " run wrote as its output, such as output/embed-corpus/map.zarr.\n"
+    )
+
+
+def test_a_result_is_shown_and_another_run_is_told_the_option(
+    called: Called, texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output = tmp_path / "my maps" / "map.zarr"
+    arguments = ["amds", f"--set=input={texts}/good.npy", "--set=dashboard=false", "-o", output]
+    monkeypatch.setenv("PATH", "")
+    done = called("run", *arguments, "--direct")
+    assert done.returncode == 0, done.stderr
+    again = f"look again {shlex.quote(sys.executable)} -m locpipe show '{output}'"
+    assert again in done.stdout.splitlines()
+    assert ", computed in " in done.stdout
+    assert done.stdout.splitlines()[-1].startswith("The whole command took ")
+    assert "on a ring" not in done.stderr
+    shown = called("show", output)
+    assert shown.returncode == 0
+    assert "look again" not in shown.stdout
+    assert ", computed in " in shown.stdout
+    other = ["--set=random_state=1"]
+    refused = called("run", *arguments, *other, "--direct")
+    assert refused.returncode == 2
+    assert "or replace it with --if-exists replace\n" in refused.stderr
+    planned = called("plan", *arguments, *other)
+    assert "so another output, or --if-exists replace\n" in planned.stdout
 
 
 def test_first_line_comes_before_anything_heavy_is_imported(tmp_path: Path) -> None:

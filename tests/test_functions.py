@@ -1,5 +1,6 @@
 """Public functions against the oracles: chunked as may be, far from the origin, both dtypes."""
 
+import os
 from itertools import pairwise
 
 import dask.array as da
@@ -372,6 +373,56 @@ class TestArrays:
         assert lp.log_mass([0.0], [1.0], kernel)[0] == -np.inf
 
 
+class TestFaults:
+    """What a hostile tester found."""
+
+    def test_a_change_in_place_is_seen_by_the_next_graph(self):
+        import pickle
+
+        from locpipe.blocks import KeyBlock
+        from locpipe.graph import ArrayKeys
+
+        x = np.zeros((3, 1))
+        pickle.dumps(ArrayKeys(KeyBlock(x)))
+        x += 100
+        again = ArrayKeys(KeyBlock(x))
+        np.testing.assert_array_equal(pickle.loads(pickle.dumps(again)).block.data, x)
+
+    def test_a_file_of_keys_goes_with_its_owner_only(self, tmp_path):
+        from locpipe.shared import SharedArray, _remove
+
+        shared = SharedArray(np.zeros(3))
+        file = shared._written()
+        _remove(file, owner=os.getpid() + 1)  # a forked child at its end
+        assert file.exists()
+        del shared
+        assert not file.exists()
+
+    def test_masked_rows_are_refused_and_plain_masked_arrays_taken(self):
+        x = np.ma.masked_array([[0.0], [1.0]], mask=[[0], [1]])
+        with pytest.raises(InputError, match="keys must not be masked"):
+            lp.log_mass([[0.0]], x, lp.kernels.Gaussian())
+        x.mask = False
+        assert lp.log_mass([[0.0]], x, lp.kernels.Gaussian()).shape == (1,)
+
+    def test_all_zero_weights_on_dask_are_refused_too(self):
+        lazy = lp.log_density([[0.0]], np.zeros((4, 1)), lp.kernels.Gaussian(),
+                              sample_weight=da.zeros(4, chunks=2))  # fmt: skip
+        with pytest.raises(InputError, match="at least one positive entry"):
+            lazy.compute(scheduler="sync")
+
+    def test_bandwidths_far_from_one(self):
+        q, k = lp.Queries([[1.0]], bandwidth=[1e-140]), [[0.0], [1.0]]
+        assert lp.local_mean(q, k, [7.0, 9.0], lp.kernels.Gaussian()) == 9
+        assert np.isfinite(lp.log_density(q, k, lp.kernels.Gaussian())).all()
+
+    def test_unknown_chunks_of_weights(self):
+        w = da.ones(4, chunks=2)
+        with pytest.raises(InputError, match="sample_weight must have the chunks of the rows"):
+            lp.log_mass([[0.0]], da.zeros((4, 1), chunks=(4, 1)), lp.kernels.Gaussian(),
+                        sample_weight=w[w > 0])  # fmt: skip
+
+
 GOOD = np.ones((3, 2))
 
 
@@ -403,6 +454,11 @@ GOOD = np.ones((3, 2))
             lambda g: lp.log_mass(GOOD, lp.Keys(GOOD, bandwidth=[1, 0, 1]), g),
             "must be positive, got 0",
         ),
+        (lambda g: lp.log_mass([[1.0], [1.0, 2.0]], GOOD, g), "rows of equal length"),
+        (lambda g: lp.log_mass(GOOD, GOOD * 1e200, g), "at most 1e\\+150 in size"),
+        (lambda g: lp.log_mass(GOOD, GOOD, g, sample_weight=2.0), "must be 1-d, got 0 dim"),
+        (lambda g: lp.log_mass(GOOD, GOOD, g, n_threads=-1), "n_threads must be a whole"),
+        (lambda g: lp.log_mass(GOOD, GOOD, g, empty=[]), "empty must be one of"),
         (lambda g: lp.log_mass(GOOD, GOOD, g, engine="warp"), "engine must be one of"),
         (lambda g: lp.log_mass(GOOD, GOOD, g, empty="zeros"), "empty must be one of"),
         (lambda g: lp.log_mass(GOOD, GOOD, g, threads=2), r"unknown option\(s\) \['threads'\]"),
@@ -428,7 +484,7 @@ def test_bad_input_is_one_clear_sentence(call, message):
 
 
 @pytest.mark.parametrize(
-    "bandwidth", [-0.2, 0, np.nan, np.inf, "scott", None, [], [[1.0]], [1.0, 0.0]]
+    "bandwidth", [-0.2, 0, np.nan, np.inf, 1e-200, 1e200, "scott", None, [], [[1.0]], [1.0, 0.0]]
 )
 def test_bandwidths_are_positive_and_finite(bandwidth):  # R06
     with pytest.raises(InputError, match="bandwidth must be a positive finite number"):

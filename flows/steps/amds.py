@@ -1,6 +1,5 @@
 """`amds`, step by step: a matrix of dissimilarities to a map; with or without Prefect."""
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -10,9 +9,11 @@ import numpy as np
 from locpipe.errors import InputError
 from locpipe.flows.models import Amds
 from locpipe.flows.progress import Progress
+from locpipe.flows.steps.inputs import Inputs
 from locpipe.flows.steps.job import Job, Work, at_work
 from locpipe.flows.steps.matrix import Matrix, open_matrix
-from locpipe.store import ArraySpec, check_output, digest_inputs, fingerprint
+from locpipe.flows.wording import map_text
+from locpipe.store import ArraySpec, check_output, fingerprint
 
 __all__ = ["STAGES", "compute", "prepare"]
 
@@ -33,6 +34,8 @@ def prepare(config: Amds) -> Job[Amds]:
     from pathlib import Path
 
     check_output(config.output)
+    named = [config.input, *([config.weights] if config.weights else [])]
+    inputs = Inputs.take([Path(name).expanduser() for name in named], config.output)
     matrix, weights = _matrices(config)
     m, n = matrix.shape
     if config.n_components >= min(m, n):
@@ -42,20 +45,20 @@ def prepare(config: Amds) -> Job[Amds]:
         )
     if m * n <= CHECKED_AT_ONCE:
         _check_whole(config, matrix, weights)
-    named = [config.input, *([config.weights] if config.weights else [])]
     return Job(
         config,
         fingerprint(
             {"flow": config.flow, **config.numbers(), "input": None, "weights": None},
-            digest_inputs([Path(name).expanduser() for name in named]),
+            inputs.digests,
         ),
         {},
         {
             "input": f"{m:,} x {n:,} dissimilarities",
-            "map": f"{config.n_components} dimensions, {config.init} starts",
+            "map": map_text(config),
             "cluster": config.cluster,
             "output": config.output,
         },
+        inputs,
     )
 
 
@@ -93,24 +96,23 @@ def compute(job: Job[Amds], progress: Progress) -> None:
     Raises
     ------
     InputError
-        If a dissimilarity is negative or not a number.
+        If a dissimilarity is negative or not a number, or the matrix changes.
     StoreError
         If the output is another run's, or in use.
     """
     from locpipe.flows.steps import density, embedding
 
-    start = time.monotonic()
     with at_work(job, progress) as work:
         if work.run.complete:
             return
-        matrix, weights = _matrices(job.config)
-        _copy(work, matrix, weights)
+        with work.reading():
+            matrix, weights = _matrices(job.config)
+            _copy(work, matrix, weights)
         embedding.embed(work, "row", "column", matrix.shape, weighted=weights is not None)
         density.density(work, "row")
         density.clusters(work, "row", matrix.rows)
         _judge(work)
-        work.run.set_attrs(seconds=round(time.monotonic() - start, 2))
-        work.run.finish()
+        work.finish()
 
 
 @dataclass(frozen=True)
@@ -155,15 +157,16 @@ def _copy(work: Work, matrix: Matrix, weights: Matrix | None) -> None:
     )
     for name, labels in (("row", matrix.rows), ("column", matrix.columns)):
         size = (len(labels),)
-        work.run.put(ArraySpec(name, (name,), size, size, str, description="Names"), labels)
+        kind, described_as = (np.int64, "Number") if labels.dtype.kind == "i" else (str, "Name")
+        work.run.put(ArraySpec(name, (name,), size, size, kind, description=described_as), labels)
     copied = _CopiedRows(work.config, sources, height)
     work.blocks("reading the matrix", tuple(sources), copied, here=True)
 
 
 def _judge(work: Work) -> None:
     """Store the shape of the map, and say where it is none."""
-    from locpipe.corpus.dissimilarity import radius_spread
+    from locpipe.corpus.map_quality import radius_spread, ring_warning
 
     spread = radius_spread(work.run.read("embedding"))
-    ring = f"the dots lie on a ring (spread of radii {spread:.2f}, a disc has 0.35)"
-    work.run.set_attrs(radius_spread=spread, warning=ring if spread < 0.15 else "")
+    warning = ring_warning(spread, work.run.attrs["stress"])
+    work.run.set_attrs(radius_spread=spread, warning=warning or "")

@@ -1,6 +1,5 @@
 """`embed-corpus`, step by step: prepare, compute, summarise; with or without Prefect."""
 
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -10,13 +9,16 @@ import numpy as np
 from locpipe.errors import InputError
 from locpipe.flows.models import EmbedCorpus
 from locpipe.flows.progress import Progress
+from locpipe.flows.steps.inputs import Inputs
 from locpipe.flows.steps.job import Job, Work, at_work
-from locpipe.store import ArraySpec, check_output, digest_inputs, fingerprint
+from locpipe.flows.wording import bytes_text, counted, map_text
+from locpipe.store import ArraySpec, check_output, fingerprint
 
 __all__ = ["STAGES", "compute", "prepare"]
 
 STAGES: Final = 7
 PART_BYTES: Final = (64 * 2**10, 4 * 2**20)  # smallest and largest part of a corpus
+CELL_BYTES: Final = 8  # a dissimilarity and its weight
 PARTS: Final = 32  # what a corpus between those is cut into
 
 
@@ -37,18 +39,20 @@ def prepare(config: EmbedCorpus) -> Job[EmbedCorpus]:
             f"n_components must be below max_words, and {config.n_components} is not below"
             f" {config.max_words}; a map of two dimensions is usual."
         )
-    documents = find_documents(config.input or None)
+    documents = find_documents(config.input)
     check_output(config.output)
     if stop_word_file := _stop_word_file(config):
         stop_word_set(stop_word_file[0])
-    digests = digest_inputs([document.source for document in documents] + stop_word_file)
+    sources = [document.source for document in documents]
+    inputs = Inputs.take([*sources, *stop_word_file], config.output)
     n_bytes = sum(document.n_bytes for document in documents)
     plan = {"part_bytes": part_bytes(n_bytes)}
     return Job(
         config,
-        fingerprint({"flow": config.flow, **config.numbers(), "input": None}, digests),
+        fingerprint({"flow": config.flow, **config.numbers(), "input": None}, inputs.digests),
         plan,
         _about(config, len(documents), n_bytes, plan),
+        inputs,
     )
 
 
@@ -73,12 +77,15 @@ def _stop_word_file(config: EmbedCorpus) -> list[Any]:
 def _about(
     config: EmbedCorpus, n_documents: int, n_bytes: int, plan: Mapping[str, int]
 ) -> dict[str, str]:
-    n = config.max_words
+    n, n_parts = config.max_words, max(1, -(-n_bytes // plan["part_bytes"]))
+    about = "about " if n_parts > 1 else ""
+    size = bytes_text(n * n * CELL_BYTES)
     return {
-        "input": f"{n_documents:,} documents, {n_bytes:,} bytes",
-        "counting": f"about {-(-n_bytes // plan['part_bytes']):,} parts, window {config.window}",
-        "matrix": f"at most {n:,} x {n:,} words, {n * n * 8 / 1e6:,.0f} MB before compression",
-        "map": f"{config.n_components} dimensions, {config.init} starts",
+        "input": f"{counted(n_documents, 'document')}, {bytes_text(n_bytes)}",
+        "counting": f"{about}{counted(n_parts, 'part')}, window {config.window}",
+        "matrix": f"at most {n:,} x {n:,} words, {size} before compression; words are not counted"
+        " yet, and fewer make it smaller",
+        "map": map_text(config),
         "cluster": config.cluster,
         "output": config.output,
     }
@@ -90,20 +97,22 @@ def compute(job: Job[EmbedCorpus], progress: Progress) -> None:
     Raises
     ------
     InputError
-        If the text does not hold enough words.
+        If the text does not hold enough words, or changes.
     StoreError
         If the output is another run's, or in use.
     """
     from locpipe.corpus import find_documents, split
     from locpipe.flows.steps import corpus, density, embedding
 
-    start = time.monotonic()
     with at_work(job, progress) as work:
         if work.run.complete:
             return
-        parts = split(find_documents(job.config.input or None), work.run.plan["part_bytes"])
-        words = corpus.vocabulary(work, parts)
-        counts = corpus.count(work, parts, words)
+        with work.reading():
+            documents = find_documents(job.config.input)
+            job.inputs.check_listing([document.source for document in documents])
+            parts = split(documents, work.run.plan["part_bytes"])
+            words = corpus.vocabulary(work, parts)
+            counts = corpus.count(work, parts, words)
         contexts = corpus.profiles(work, counts, words)
         corpus.dissimilarities(work, counts, words, contexts)
         n = len(words.targets)
@@ -113,8 +122,7 @@ def compute(job: Job[EmbedCorpus], progress: Progress) -> None:
         density.density(work, "word")
         density.clusters(work, "word", labels)
         _judge(work, contexts)
-        work.run.set_attrs(seconds=round(time.monotonic() - start, 2))
-        work.run.finish()
+        work.finish()
 
 
 def _put_other_words(work: Work, labels: Any) -> None:
@@ -127,7 +135,8 @@ def _judge(work: Work, contexts: Any) -> None:
     """Store how well the map keeps the neighbours of the context space, and whether it is one."""
     from locpipe.corpus.dissimilarity import map_quality
 
-    quality = map_quality(work.run.read("embedding"), contexts)
+    stress = work.run.attrs["stress"]
+    quality = map_quality(work.run.read("embedding"), contexts, stress=stress)
     work.run.set_attrs(
         neighbour_overlap=quality.overlap,
         neighbour_overlap_by_chance=quality.chance,

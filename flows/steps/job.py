@@ -1,14 +1,16 @@
 """A job: its configuration, what its numbers depend on, its store, its blocks."""
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from locpipe.cluster import connect, dashboard_link
-from locpipe.errors import StoreError
+from locpipe.errors import InputError, LocpipeError, StoreError
 from locpipe.flows.models import RunSettings
 from locpipe.flows.progress import Progress
+from locpipe.flows.steps.clock import Clock
+from locpipe.flows.steps.inputs import Inputs
 from locpipe.graph import run_blocks
 from locpipe.store import BlockWriter, Run, RunStatus, open_run, read_status
 
@@ -31,22 +33,50 @@ class Job(Generic[Config]):
         How the work is cut; where the store has one already, that one is used.
     about : mapping of str to str
         What a person wants to know beforehand, line by line.
+    inputs : Inputs
     """
 
     config: Config
     fingerprint: str
     plan: Mapping[str, Any]
     about: Mapping[str, str]
+    inputs: Inputs
 
 
 @dataclass(frozen=True)
 class Work:
-    """What the steps of a running job share: its store, its cluster, its progress."""
+    """What the steps of a running job share: its store, its cluster, its progress, its clock."""
 
     config: Any
     run: Run
     client: Any
     progress: Progress
+    clock: Clock
+    inputs: Inputs
+
+    def finish(self) -> None:
+        """Mark the store complete, unless an input changed meanwhile."""
+        self.inputs.check()
+        self.clock.keep()
+        self.run.finish()
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Read the inputs in the block; what an input that changed gave is not kept.
+
+        Raises
+        ------
+        InputError
+            If an input changed.
+        """
+        try:
+            yield
+        finally:
+            try:
+                self.inputs.check()
+            except InputError:
+                self.run.discard()
+                raise
 
     def stored(self, *names: str) -> bool:
         """Return whether results are there in full, from an earlier run or an earlier step."""
@@ -87,6 +117,7 @@ class Work:
             def on_done(block: int, _: object) -> None:
                 for name in names:
                     self.run.record(name, block)
+                self.clock.keep(seldom=True)
                 advance()
 
             writers = {name: self.run.writer(name) for name in names}
@@ -173,4 +204,11 @@ def at_work(job: Job[RunSettings], progress: Progress) -> Iterator[Work]:
     ):
         if link := dashboard_link(client):
             progress.announce(link)
-        yield Work(config, run, client, progress)
+        clock = Clock(run)
+        try:
+            yield Work(config, run, client, progress, clock, job.inputs)
+        except BaseException:
+            # Why the run ends matters more than how long it took so far.
+            with suppress(LocpipeError, OSError):
+                clock.keep()
+            raise

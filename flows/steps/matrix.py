@@ -1,5 +1,6 @@
 """Reading a matrix of dissimilarities from a .npy file, a Parquet table or a Zarr array."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ class Matrix:
     ----------
     values : array-like (m, n)
         Sliced by rows: an array, a memory map or a Zarr array.
-    rows, columns : (m,), (n,) str
+    rows, columns : (m,), (n,) str, or int64 where they have no names
     """
 
     values: Any
@@ -66,6 +67,11 @@ Opened = tuple[Any, Any, Any]
 
 
 def _open_npy(path: str, file: Path) -> Opened:
+    if _holds_objects(file):
+        raise InputError(
+            f"{path!r} must hold numbers, and holds Python objects; save it again with"
+            " numpy.save(path, array.astype(float))."
+        )
     try:
         return np.load(file, mmap_mode="r", allow_pickle=False), None, None
     except (OSError, ValueError, EOFError) as error:
@@ -73,6 +79,16 @@ def _open_npy(path: str, file: Path) -> Opened:
             f"{path!r} must be an array saved by numpy.save, and cannot be read as one; save it"
             " again."
         ) from error
+
+
+def _holds_objects(file: Path) -> bool:
+    """Return whether the header of a .npy file, if it can be read, announces pickled objects."""
+    with suppress(OSError, ValueError, EOFError), file.open("rb") as stream:
+        version = np.lib.format.read_magic(stream)
+        first = version == (1, 0)
+        read = np.lib.format.read_array_header_1_0 if first else np.lib.format.read_array_header_2_0
+        return bool(read(stream)[2].hasobject)
+    return False
 
 
 def _open_parquet(path: str, file: Path) -> Opened:
@@ -130,4 +146,6 @@ def _check(path: str, values: Any, rows: Any, columns: Any) -> Matrix:
 
 
 def _names(given: Any, n: int) -> NDArray[Any]:
-    return np.array([str(name) for name in (range(n) if given is None else given)], dtype=object)
+    if given is None:
+        return np.arange(n, dtype=np.int64)
+    return np.array([str(name) for name in given], dtype=object)

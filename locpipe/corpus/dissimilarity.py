@@ -12,7 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
 from locpipe import functions
-from locpipe.corpus.map_quality import MapQuality, map_quality, neighbour_overlap, radius_spread
+from locpipe.corpus.map_quality import (
+    MapQuality,
+    map_quality,
+    neighbour_overlap,
+    radius_spread,
+    ring_warning,
+)
 from locpipe.corpus.profiles import check_targets, context_profiles, ppmi, row_totals
 from locpipe.errors import InputError
 from locpipe.graph import Queries
@@ -27,6 +33,7 @@ __all__ = [
     "ppmi_dissimilarity",
     "radius_spread",
     "rank_dissimilarity",
+    "ring_warning",
 ]
 
 Floats = NDArray[np.float64]

@@ -10,11 +10,14 @@ from numpy.typing import ArrayLike
 from locpipe import functions
 from locpipe.errors import InputError
 
-__all__ = ["MapQuality", "map_quality", "neighbour_overlap", "radius_spread"]
+__all__ = ["MapQuality", "map_quality", "neighbour_overlap", "radius_spread", "ring_warning"]
 
 LEAST_LIFT = 3.0
 LEAST_SPREAD = 0.15
 # A disc of even density has spread 0.35, a normal cloud 0.52, a ring 0.
+MOST_CHANCE = 0.25
+SMALL_STRESS = 0.2
+# Below it, a ring is the shape of the data: four towns at the corners of a square.
 
 
 class MapQuality(NamedTuple):
@@ -28,11 +31,14 @@ class MapQuality(NamedTuple):
         The overlap that chance gives, ``k / (n - 1)``.
     spread : float
         `radius_spread` of the dots.
+    stress : float
+        Root of the normalised stress: 0 for an exact map, 1 for all dots in one place.
     """
 
     overlap: float
     chance: float
     spread: float
+    stress: float = 1.0
 
     @property
     def lift(self) -> float:
@@ -43,14 +49,17 @@ class MapQuality(NamedTuple):
     def warning(self) -> str | None:
         """What is wrong with the map, in one sentence, or None.
 
-        A small map (chance above a quarter) is never faulted for its lift: it has no room.
+        A small map (chance above a quarter) is not faulted for its lift, for which it has no
+        room, but for its size.
         """
-        if self.spread < LEAST_SPREAD:
+        if ring := ring_warning(self.spread, self.stress):
+            return f"{ring}; use dissimilarity=rank"
+        if self.chance > MOST_CHANCE:
             return (
-                f"the dots lie on a ring (spread of radii {self.spread:.2f}, a disc has 0.35), "
-                f"so their neighbourhoods mean little; use dissimilarity=rank"
+                f"there are too few dots to judge the map (chance alone keeps {self.chance:.0%} of "
+                f"the neighbours); give more text, or lower min_count or raise max_words"
             )
-        if self.chance < 0.25 and self.lift < LEAST_LIFT:
+        if self.lift < LEAST_LIFT:
             return (
                 f"the map keeps neighbours of the context space hardly better than chance "
                 f"({self.lift:.1f} times); give more text, or use dissimilarity=rank"
@@ -58,7 +67,32 @@ class MapQuality(NamedTuple):
         return None
 
 
-def map_quality(embedding: ArrayLike, profiles: ArrayLike, k: int = 20) -> MapQuality:
+def ring_warning(spread: float, stress: float) -> str | None:
+    """What is wrong with a map whose dots lie on a ring, or None.
+
+    Parameters
+    ----------
+    spread : float
+        `radius_spread` of the dots.
+    stress : float
+        Root of the normalised stress; where it is small, the data are a ring and the map is right.
+
+    Examples
+    --------
+    >>> ring_warning(spread=0.0, stress=0.01) is None
+    True
+    """
+    if spread >= LEAST_SPREAD or stress <= SMALL_STRESS:
+        return None
+    return (
+        f"the dots lie on a ring (spread of radii {spread:.2f}, a disc has 0.35; stress "
+        f"{stress:.2f}), so their neighbourhoods mean little"
+    )
+
+
+def map_quality(
+    embedding: ArrayLike, profiles: ArrayLike, k: int = 20, *, stress: float = 1.0
+) -> MapQuality:
     """Judge a map by its neighbours and its shape.
 
     Parameters
@@ -69,6 +103,8 @@ def map_quality(embedding: ArrayLike, profiles: ArrayLike, k: int = 20) -> MapQu
         What the dots stand for, row by row.
     k : int, default 20
         Neighbours that are compared; ``n - 1`` if there are fewer words.
+    stress : float, default 1
+        Root of the normalised stress, where it is known.
 
     Examples
     --------
@@ -79,7 +115,8 @@ def map_quality(embedding: ArrayLike, profiles: ArrayLike, k: int = 20) -> MapQu
     """
     n = len(np.asarray(embedding))
     chance = min(k, n - 1) / (n - 1)
-    return MapQuality(neighbour_overlap(embedding, profiles, k), chance, radius_spread(embedding))
+    overlap = neighbour_overlap(embedding, profiles, k)
+    return MapQuality(overlap, chance, radius_spread(embedding), stress)
 
 
 def neighbour_overlap(embedding: ArrayLike, profiles: ArrayLike, k: int = 20) -> float:

@@ -62,6 +62,10 @@ class Keys:
     time: Array | None = None
 
 
+LARGEST = 1e150
+"""Numbers up to this size have squares and sums of squares within float64."""
+
+
 def as_queries(queries: Any, *, allow_missing: bool = False) -> Queries:
     """Checked queries with 2-d floating data; NaN in it only where `allow_missing`."""
     queries = queries if isinstance(queries, Queries) else Queries(queries)
@@ -104,10 +108,21 @@ def _checked_attributes(rows: Queries | Keys, what: str, allow_missing: bool) ->
 
 def _as_array(array: Any, what: str) -> Array:
     """An array of its own library, or NumPy; numbers only; integers become float64 except ids."""
-    array = array if is_array_api_obj(array) else np.asarray(array)
+    array = array if is_array_api_obj(array) else _from_sequence(array, what)
+    if isinstance(array, np.ma.MaskedArray):
+        if np.ma.getmaskarray(array).any():
+            raise InputError(f"{what} must not be masked; drop or impute the masked rows")
+        array = array.data
     if getattr(array.dtype, "kind", "f") not in "fiub":
         raise InputError(f"{what} must be numbers, got dtype {array.dtype}; convert them first")
     return array
+
+
+def _from_sequence(rows: Any, what: str) -> Array:
+    try:
+        return np.asarray(rows)
+    except ValueError as error:
+        raise InputError(f"{what} must be rows of equal length, got a ragged sequence") from error
 
 
 def _as_matrix(data: Any, what: str) -> Array:
@@ -129,31 +144,37 @@ def _as_floating(array: Array) -> Array:
 
 
 def _check_rows(array: Array, data: Array, name: str, what: str) -> None:
-    n_rows, n_data = array.shape[0], data.shape[0]
-    known = not (np.isnan(n_rows) or np.isnan(n_data))
-    if known and n_rows != n_data:
-        raise InputError(f"{name} must have one row per row of the {what} ({n_data}), got {n_rows}")
     allowed = (1, 2) if name == "values" else (1,)
     if array.ndim not in allowed:
         raise InputError(
             f"{name} of the {what} must be {' or '.join(f'{n}-d' for n in allowed)}, "
             f"got {array.ndim} dimensions"
         )
+    n_rows, n_data = array.shape[0], data.shape[0]
+    known = not (np.isnan(n_rows) or np.isnan(n_data))
+    if known and n_rows != n_data:
+        raise InputError(f"{name} must have one row per row of the {what} ({n_data}), got {n_rows}")
 
 
 def _apply(check: Callable[[Array, str], Array], array: Array, what: str) -> Array:
     """Check now what is in memory, and inside the task what is lazy."""
     if is_dask_array(array):
         lazy: Any = array
-        return lazy.map_blocks(check, what, dtype=lazy.dtype, meta=lazy._meta)
+        return lazy.map_blocks(check, f"a chunk of the {what}", dtype=lazy.dtype, meta=lazy._meta)
     return check(array, what)
 
 
 def _finite(array: Array, what: str) -> Array:
-    if is_numpy_array(array) and not np.isfinite(array).all():
+    if not is_numpy_array(array):
+        return array
+    if not np.isfinite(array).all():
         row = int(np.argwhere(~np.isfinite(array))[0][0])
         raise InputError(
             f"{what} must be finite, got NaN or infinity in row {row}; drop or impute those rows"
+        )
+    if array.size and float(np.abs(array).max()) > LARGEST:
+        raise InputError(
+            f"{what} must be at most {LARGEST:g} in size, or squares overflow; change the units"
         )
     return array
 

@@ -122,6 +122,11 @@ def _pieces(array: Any, chunks: tuple[Any, ...], name: str) -> list[Any]:
     if not is_dask_array(array):
         return _pieces_in_memory(array, chunks, name)
     if not _same_chunks(array.chunks[0], chunks):
+        if np.isnan([*array.chunks[0], *chunks]).any():
+            raise InputError(
+                f"{name} must have the chunks of the rows it belongs to where chunk sizes are "
+                "unknown; call compute_chunk_sizes() on both first"
+            )
         array = array.rechunk({0: chunks})
     if array.ndim == 2 and array.numblocks[1] > 1:
         array = array.rechunk({1: -1})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from locpipe.blocks import KeyBlock, row_slices
@@ -48,6 +48,12 @@ class ArrayKeys:
     """
 
     block: KeyBlock
+    _shared: dict[str, SharedArray] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        given = {k: v for k, v in vars(self.block).items() if k != "start" and v is not None}
+        shared = {name: SharedArray(array) for name, array in given.items()}
+        object.__setattr__(self, "_shared", shared)
 
     @property
     def n_keys(self) -> int:
@@ -72,12 +78,7 @@ class ArrayKeys:
         return (self.block.rows(part) for part in row_slices(stop, block_rows, start))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        arrays = {
-            name: SharedArray(array)
-            for name, array in vars(self.block).items()
-            if name != "start" and array is not None
-        }
-        return _restore_keys, (arrays,)
+        return _restore_keys, (self._shared,)
 
 
 def _restore_keys(arrays: dict[str, SharedArray]) -> ArrayKeys:

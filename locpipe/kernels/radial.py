@@ -34,7 +34,9 @@ def check_bandwidth(bandwidth: object) -> float | tuple[float, ...]:
         array = np.asarray(bandwidth, dtype=np.float64)
     except (TypeError, ValueError):
         array = np.asarray(np.nan)
-    if array.ndim > 1 or array.size == 0 or not (np.isfinite(array) & (array > 0)).all():
+    # Beyond these the squares of distances in bandwidths leave float64.
+    in_range = (array >= 1e-150) & (array <= 1e150)
+    if array.ndim > 1 or array.size == 0 or not in_range.all():
         raise InputError(
             "bandwidth must be a positive finite number, or one per feature, "
             f"got {bandwidth!r}; per-row bandwidths go into lp.Keys or lp.Queries"
@@ -103,7 +105,7 @@ class Radial(Kernel):
         factor = row_factor(q, k)
         tolerance = _LOG_TOLERANCE if self.smooth and factor is None else 0.0
         u2 = squared_distances(q.data / h, k.data / h, tolerance=tolerance)
-        return self.log_profile(u2 if factor is None else u2 / (factor * factor), n_features)
+        return self.log_profile(u2 if factor is None else u2 / factor / factor, n_features)
 
     def log_row_normalizer(self, q: QueryBlock, k: KeyBlock) -> Array | None:
         """``-d log h`` of the per-row bandwidths."""

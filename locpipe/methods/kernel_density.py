@@ -74,7 +74,8 @@ class KernelDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array (n_samples, n_features)
+        X : array (n_samples, n_features) or Keys
+            Bandwidths in `Keys` multiply the bandwidth: the sample-point estimate.
         y : ignored
         sample_weight : array (n_samples,), optional
             Non-negative.
@@ -84,7 +85,7 @@ class KernelDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
         self.kernel_ = resolve_kernel(self.kernel, self.bandwidth, keys.data, weight)
         self.bandwidth_ = getattr(self.kernel_, "bandwidth", None)
         self.n_features_in_ = int(keys.data.shape[1])
-        self._keys = Keys(keys.data, sample_weight=weight)
+        self._keys = Keys(keys.data, sample_weight=weight, bandwidth=keys.bandwidth)
         return self
 
     def score_samples(self, X: Any) -> Array:
@@ -109,10 +110,14 @@ class KernelDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         if not isinstance(self.kernel_, Gaussian):
             raise InputError(f"sampling needs the Gaussian kernel, got {self.kernel_!r}")
+        if n_samples < 1:
+            raise InputError(f"n_samples must be at least 1, got {n_samples}")
         rng = np.random.default_rng(random_state)
         X = np.asarray(self._keys.data)
         weight = self._keys.sample_weight
         share = None if weight is None else np.asarray(weight) / np.sum(np.asarray(weight))
-        centres = X[rng.choice(len(X), n_samples, p=share)]
-        noise = rng.normal(size=centres.shape) * self.kernel_.scale(self.n_features_in_)
-        return (centres + noise).astype(X.dtype)
+        chosen = rng.choice(len(X), n_samples, p=share)
+        noise = rng.normal(size=(n_samples, X.shape[1])) * self.kernel_.scale(X.shape[1])
+        if self._keys.bandwidth is not None:
+            noise *= np.asarray(self._keys.bandwidth)[chosen, None]
+        return (X[chosen] + noise).astype(X.dtype)

@@ -104,13 +104,15 @@ class MeanShift(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         sample_weight : array (n_samples,), optional
         """
         self._check_parameters()
-        keys = as_keys(X, sample_weight=sample_weight)
-        data = np.asarray(keys.data, np.float64)
-        self.kernel_ = resolve_kernel(self.kernel, self.bandwidth, data, keys.sample_weight)
+        rows = as_keys(X, sample_weight=sample_weight)
+        if rows.bandwidth is not None:
+            raise InputError("MeanShift takes one bandwidth for all rows, got one per row in Keys")
+        data = np.asarray(rows.data, np.float64)
+        weight = None if rows.sample_weight is None else np.asarray(rows.sample_weight)
+        self.kernel_ = resolve_kernel(self.kernel, self.bandwidth, data, weight)
         self.n_features_in_ = data.shape[1]
-        keys = Keys(data, values=data, sample_weight=keys.sample_weight)
-        points = self._climb(keys)
-        self._merge(points, Keys(data, sample_weight=keys.sample_weight))
+        points = self._climb(Keys(data, values=data, sample_weight=weight))
+        self._merge(points, Keys(data, sample_weight=weight))
         self.labels_ = self.predict(data)
         return self
 

@@ -63,7 +63,7 @@ def resolve_kernel(kernel: str | Kernel, bandwidth: Any, X: Any, sample_weight: 
                 f"bandwidth={bandwidth!r}; set bandwidth=None"
             )
         return kernel
-    if kernel not in _KERNELS:
+    if not isinstance(kernel, str) or kernel not in _KERNELS:
         raise InputError(f"kernel must be one of {sorted(_KERNELS)} or an object, got {kernel!r}")
     if isinstance(bandwidth, str):
         factor = _relative_to_gaussian(_KERNELS[kernel](1.0), X.shape[1])

@@ -29,11 +29,12 @@ Floats = NDArray[np.float64]
 SIZE = (14.0, 10.0)  # inches
 DPI = 150
 FONT = (12.0, 6.5)  # points, of the first word and of the last
+ONE_FONT = 9.0  # of all words, where none is the first
+MARGIN = 4.0  # bandwidths around the dots; there the root of the density is 2% of its peak
 GRID = 160  # cells of the background along the longer side
-LEGEND = 12  # clusters that are named
 LEGEND_WIDTH, HEAD, EDGE = 0.2, 0.09, 0.04  # parts of the page without dots
 GREY = "#8a8a8a"
-# Twelve hues, dark enough to read as text on the pale background.
+# A hue for each cluster that is named, dark enough to read as text on the pale background.
 PALETTE = (
     *("#1f5fa8", "#c8431b", "#2a7f3f", "#7b3fa0", "#b8860b", "#0e7c86"),
     *("#b0266c", "#5a5a1e", "#8c4a2f", "#4353c4", "#3f7d1f", "#a03a3a"),
@@ -51,6 +52,7 @@ def word_map(
     key_embedding: ArrayLike | None = None,
     title: str = "",
     subtitle: str = "",
+    by_rank: bool = True,
 ) -> int:
     """Draw words where a map puts them, over their density.
 
@@ -63,15 +65,19 @@ def word_map(
     embedding : (n, p)
         The dots; the first two columns are drawn. One column is drawn along a line.
     labels : (n,) int, optional
-        Cluster of each word, its colour; clusters of one word are grey.
+        Cluster of each word.  The twelve largest have a colour; the others, and clusters of one
+        word, are grey.
     cluster_names : mapping of int to str, optional
-        Names for the legend, which shows the twelve largest clusters.
+        Names for the legend, which shows the clusters that have a colour.  Those without a name
+        are grey.
     bandwidth : float or pair, optional
         Gaussian bandwidth of the density in the background, in map units; default: Scott's
         rule with the mean spread of the axes.
     key_embedding : (n, p), optional
         Draws an arrow from each labelled dot to this point of the same word.
     title, subtitle : str
+    by_rank : bool, default True
+        Whether labels shrink from word to word; if not, all have one size.
 
     Returns
     -------
@@ -100,18 +106,22 @@ def word_map(
     words, n = list(words), len(words)
     points = _as_points(embedding, n, "embedding")
     heads = None if key_embedding is None else _as_points(key_embedding, n, "key_embedding")
-    colours = _colours(labels, n)
-    names = cluster_names if cluster_names and labels is not None else {}
+    clusters = None if labels is None else _as_labels(labels, n)
+    listed = [] if clusters is None else _listed(clusters, cluster_names)
+    colours = [PALETTE[0]] * n if clusters is None else _colours(clusters, listed)
+    names = cluster_names if cluster_names and listed else {}
     right = LEGEND_WIDTH if names else 0.0
-    figure, axes = _canvas(title, subtitle, points, right)
-    _draw_density(axes, points, bandwidth)
+    widths = _widths(points) if bandwidth is None else bandwidth
+    figure, axes = _canvas(title, subtitle, points, right, MARGIN * float(np.max(widths)))
+    _draw_density(axes, points, widths)
     axes.scatter(points[:, 0], points[:, 1], s=9, c=colours, lw=0, alpha=0.75, zorder=2)
-    if names:
-        _draw_legend(axes, np.asarray(labels), colours, names)
+    if names and clusters is not None:
+        _draw_legend(axes, clusters, listed, names)
     with warnings.catch_warnings():
         # A script that the font lacks shows as boxes; the map is still right.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
-        placed = _draw_words(figure, axes, words, points, colours, right)
+        fonts = _font_sizes(n) if by_rank else np.full(n, ONE_FONT)
+        placed = _draw_words(figure, axes, words, points, colours, fonts, right)
         if heads is not None:
             _draw_arrows(axes, points[placed], heads[placed])
         _save(figure, Path(path))
@@ -130,20 +140,34 @@ def _as_points(array: ArrayLike, n: int, name: str) -> Floats:
     return points[:, :2] if points.shape[1] > 1 else np.hstack([points, flat])
 
 
-def _colours(labels: ArrayLike | None, n: int) -> list[str]:
-    """A colour per word: the palette by falling size of cluster, and round again."""
-    if labels is None:
-        return [PALETTE[0]] * n
+def _as_labels(labels: ArrayLike, n: int) -> NDArray[Any]:
     clusters = np.asarray(labels)
     if clusters.shape != (n,):
         raise InputError(f"labels must be one per word, {n} in all, got shape {clusters.shape}")
-    names, which, sizes = np.unique(clusters, return_inverse=True, return_counts=True)
-    place = np.empty(len(names), dtype=np.int64)
-    place[np.argsort(-sizes, kind="stable")] = np.arange(len(names))
-    return [PALETTE[place[i] % len(PALETTE)] if sizes[i] > 1 else GREY for i in which]
+    return clusters
 
 
-def _canvas(title: str, subtitle: str, points: Floats, right: float) -> tuple[Figure, Axes]:
+def _listed(clusters: NDArray[Any], names: Mapping[int, str] | None) -> list[int]:
+    """Clusters that have a colour of their own, and a line in the legend if there is one."""
+    found, sizes = np.unique(clusters, return_counts=True)
+    by_size = [int(found[i]) for i in np.argsort(-sizes, kind="stable") if sizes[i] > 1]
+    return [cluster for cluster in by_size if not names or cluster in names][: len(PALETTE)]
+
+
+def _colours(clusters: NDArray[Any], listed: list[int]) -> list[str]:
+    """A colour per word: one for each cluster that is listed, grey for the rest."""
+    colour = dict(zip(listed, PALETTE, strict=False))
+    return [colour.get(int(cluster), GREY) for cluster in clusters]
+
+
+def _widths(points: Floats) -> float:
+    """Scott's bandwidth."""
+    return float(points.std(axis=0).mean()) * len(points) ** (-1 / 6) or 1.0
+
+
+def _canvas(
+    title: str, subtitle: str, points: Floats, right: float, margin: float
+) -> tuple[Figure, Axes]:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=SIZE, dpi=DPI, facecolor="white")
@@ -153,24 +177,28 @@ def _canvas(title: str, subtitle: str, points: Floats, right: float) -> tuple[Fi
     figure.text(0.02, 0.955, title, fontsize=20, fontweight="bold", color="#222222", **text)
     figure.text(0.02, 0.93, subtitle, fontsize=11, color="#555555", **text)
     axes.set_axis_off()
-    (left, bottom), (far, top) = _window(points, right)
+    (left, bottom), (far, top) = _window(points, right, margin)
     axes.set(xlim=(left, far), ylim=(bottom, top), aspect="equal")
     return figure, axes
 
 
-def _window(points: Floats, right: float) -> tuple[Floats, Floats]:
-    """Corners of the page in map units, so that the points fill it but for head and edges."""
+def _window(points: Floats, right: float, margin: float) -> tuple[Floats, Floats]:
+    """Corners of the page in map units.
+
+    The points fill it but for head and edges, at least `margin` map units from each side.
+    """
     page = np.array(SIZE)
     free_low, free_high = np.array([EDGE, EDGE]), np.array([1 - EDGE - right, 1 - EDGE - HEAD])
     low, high = points.min(axis=0), points.max(axis=0)
-    unit = float(np.max((high - low) / ((free_high - free_low) * page))) or 1.0
-    corner = (low + high) / 2 - (free_low + free_high) / 2 * page * unit
+    middle = (free_low + free_high) / 2
+    to_side = np.minimum(middle, 1 - middle) * page
+    filling = (high - low) / ((free_high - free_low) * page)
+    unit = float(np.max([filling, ((high - low) / 2 + margin) / to_side]))
+    corner = (low + high) / 2 - middle * page * unit
     return corner, corner + page * unit
 
 
-def _draw_density(axes: Axes, points: Floats, bandwidth: float | Sequence[float] | None) -> None:
-    if bandwidth is None:
-        bandwidth = float(points.std(axis=0).mean()) * len(points) ** (-1 / 6) or 1.0
+def _draw_density(axes: Axes, points: Floats, bandwidth: float | Sequence[float]) -> None:
     kernel = Gaussian(bandwidth if isinstance(bandwidth, int | float) else tuple(bandwidth))
     (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
     shape = np.array([right - left, top - bottom])
@@ -197,7 +225,13 @@ def _pale() -> Any:
 
 
 def _draw_words(
-    figure: Figure, axes: Axes, words: list[str], points: Floats, colours: list[str], right: float
+    figure: Figure,
+    axes: Axes,
+    words: list[str],
+    points: Floats,
+    colours: list[str],
+    fonts: Floats,
+    right: float,
 ) -> NDArray[np.bool_]:
     """Label as many words as fit, the first ones first; say which did."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -205,7 +239,6 @@ def _draw_words(
     from matplotlib.transforms import IdentityTransform
 
     renderer = FigureCanvasAgg(figure).get_renderer()  # type: ignore[no-untyped-call]
-    fonts = _font_sizes(len(words))
     boxes = _text_sizes(renderer, words, fonts)
     room = (figure.bbox.width * (1 - right), figure.bbox.height * (1 - HEAD))
     dots = axes.transData.transform(points)
@@ -260,14 +293,15 @@ def _draw_arrows(axes: Axes, tails: Floats, heads: Floats) -> None:
 
 
 def _draw_legend(
-    axes: Axes, labels: NDArray[Any], colours: list[str], names: Mapping[int, str]
+    axes: Axes, clusters: NDArray[Any], listed: list[int], names: Mapping[int, str]
 ) -> None:
     from matplotlib.lines import Line2D
 
-    clusters, first, sizes = np.unique(labels, return_index=True, return_counts=True)
-    largest = [i for i in np.argsort(-sizes, kind="stable") if int(clusters[i]) in names][:LEGEND]
-    handles = [Line2D([], [], ls="", marker="o", color=colours[first[i]], ms=5) for i in largest]
-    texts = [f"{names[int(clusters[i])]}  ({sizes[i]})" for i in largest]
+    rest = int(np.count_nonzero(~np.isin(clusters, listed)))
+    shown = [*PALETTE[: len(listed)], *([GREY] if rest else [])]
+    handles = [Line2D([], [], ls="", marker="o", color=colour, ms=5) for colour in shown]
+    texts = [f"{names[i]}  ({np.count_nonzero(clusters == i)})" for i in listed]
+    texts += [f"in smaller clusters  ({rest})"] if rest else []
     legend = axes.legend(
         handles, texts, loc="upper right", fontsize=8, frameon=True, framealpha=0.85, edgecolor="w"
     )

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from array_api_compat import array_namespace
 
 from locpipe.blocks import Array, KeyBlock, QueryBlock, Tile
+from locpipe.errors import InputError
 from locpipe.reductions.base import Reduction, full, merge_shifts, weights_and_shift
 
 __all__ = ["LogMass", "LogMassState"]
@@ -64,6 +65,8 @@ class LogMass(Reduction):
     def finalize(self, state: LogMassState, empty: float) -> tuple[Array, ...]:
         """The log mass has no empty value but -inf, so `empty` is not used."""
         xp = array_namespace(state.mass)
+        if bool(xp.any(state.key_weight == 0)):
+            raise InputError("sample_weight must have at least one positive entry, got all zeros")
         some = state.mass > 0
         one = xp.ones((), dtype=state.mass.dtype)
         log_mass = xp.where(some, state.shift + xp.log(xp.where(some, state.mass, one)), -xp.inf)

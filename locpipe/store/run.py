@@ -267,6 +267,19 @@ class Run:
         self._root.update(to_json(attrs))
         write_root(self._folder, self._root)
 
+    def discard(self) -> None:
+        """Declare all results void: who opens the store next starts over.
+
+        Raises
+        ------
+        StoreError
+            If the run is complete, or the lock was lost.
+        """
+        self._open_for("discard results of")
+        self._lock.check()
+        self._root["replacing"] = True
+        write_root(self._folder, self._root)
+
     def finish(self) -> None:
         """Mark the run complete, consolidated metadata and flag in one atomic write.
 

@@ -17,6 +17,7 @@ from locpipe.corpus.dissimilarity import (
     ppmi_dissimilarity,
     radius_spread,
     rank_dissimilarity,
+    ring_warning,
 )
 from locpipe.errors import InputError
 
@@ -256,4 +257,18 @@ def test_degenerate_maps_are_called_so():
     unrelated = map_quality(rng.normal(size=(400, 2)), profiles)
     assert "hardly better than chance" in str(unrelated.warning)
     few = map_quality(rng.normal(size=(30, 2)), profiles[:30])
-    assert few.warning is None
+    assert str(few.warning).startswith(
+        "there are too few dots to judge the map (chance alone keeps 69% of the neighbours)"
+    )
+    enough = map_quality(profiles[:81], profiles[:81])
+    assert (enough.chance, enough.warning) == (0.25, None)
+
+
+def test_a_ring_that_fits_its_data_is_no_fault():
+    square = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])
+    assert "on a ring" in str(map_quality(square, square, stress=0.21).warning)
+    assert "on a ring" not in str(map_quality(square, square, stress=0.2).warning)
+    assert ring_warning(0.16, stress=1.0) is None
+    assert str(ring_warning(0.02, stress=0.9)).startswith(
+        "the dots lie on a ring (spread of radii 0.02, a disc has 0.35; stress 0.90)"
+    )

@@ -1,10 +1,13 @@
 """Whole runs without Prefect: read back with xarray, repeated, spread, killed and resumed."""
 
+import io
 import os
+import shlex
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +15,16 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
+from PIL import Image
 
 from locpipe.errors import InputError, StoreError
 from locpipe.flows.configuration import configure
+from locpipe.flows.console import program, summary, summary_markdown
+from locpipe.flows.picture import PREVIEW_BYTES, preview
 from locpipe.flows.progress import Progress, Snapshot
 from locpipe.flows.results import Report, picture_path, read_report
 from locpipe.flows.running import finished_report, prepare, run_direct, stages_of
+from locpipe.plots import word_map
 from locpipe.store import read_status
 
 
@@ -98,6 +105,52 @@ def test_words_of_a_kind_are_near(whole: Report) -> None:
     assert inner < 0.5 * outer
 
 
+def test_warning_and_numbers_are_in_the_summary(whole: Report) -> None:
+    text = summary_markdown(whole)
+    assert text.splitlines()[0].startswith("- **map**: 27 dots, ")
+    assert ", computed in " in text
+    assert text.splitlines()[-1].startswith("**Warning**: there are too few dots to judge the map")
+    assert "Warning" not in summary_markdown(replace(whole, attrs={**whole.attrs, "warning": ""}))
+
+
+def test_lines_to_copy_are_quoted(whole: Report) -> None:
+    lines = summary(replace(whole, output='my "map".zarr'))
+    assert lines["look again"].endswith(" show 'my \"map\".zarr'")
+    assert lines["in Python"].startswith('xarray.open_zarr("my \\"map\\".zarr")')
+
+
+def test_program_is_called_by_what_works(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(sys, "argv", ["prefect"])
+    assert program() == f"{shlex.quote(sys.executable)} -m locpipe"
+    script = tmp_path / "my venv" / "locpipe"
+    script.parent.mkdir()
+    script.touch(mode=0o755)
+    monkeypatch.setattr(sys, "argv", [str(script)])
+    assert program() == f"'{script}'"
+    monkeypatch.setenv("PATH", str(script.parent))
+    assert program() == "locpipe"
+
+
+def test_preview_is_a_wide_picture_on_white_below_its_size(tmp_path: Path, whole: Report) -> None:
+    rng = np.random.default_rng(0)
+    words = [f"word{i}" for i in range(1000)]
+    crowded = replace(whole, picture=tmp_path / "crowded.png")
+    word_map(crowded.picture, words, rng.normal(size=(1000, 2)), labels=np.arange(1000) % 40)
+    for report, least in ((whole, 1000), (crowded, 850)):
+        file = preview(report)
+        assert len(file) <= PREVIEW_BYTES
+        with Image.open(io.BytesIO(file)) as image:
+            assert least <= image.width <= 1100
+            assert image.convert("RGB").getpixel((0, image.height - 1)) == (255, 255, 255)
+
+
+def test_preview_of_a_see_through_picture_has_a_white_ground(tmp_path: Path, whole: Report) -> None:
+    Image.new("RGBA", (80, 40), (0, 0, 0, 0)).save(tmp_path / "clear.png")
+    with Image.open(io.BytesIO(preview(replace(whole, picture=tmp_path / "clear.png")))) as image:
+        assert (image.size, image.convert("RGB").getpixel((9, 9))) == ((80, 40), (255, 255, 255))
+
+
 def test_picture_lies_beside_the_store(whole: Report) -> None:
     assert whole.picture == Path(whole.output).with_name("map.png")
     assert whole.picture.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
@@ -171,8 +224,11 @@ def test_resumed_run_computes_only_what_is_missing_and_gives_the_same_bits(
 
         with pytest.raises(StopError):
             run("embed-corpus", quick, stop)
+    status = read_status(str(quick["output"]))
+    assert status is not None
     seen: list[Snapshot] = []
     report = run("embed-corpus", quick, seen.append)
+    assert report.attrs["seconds"] > status.attrs["seconds"] > 0  # of all parts of the run
     assert_same_bits(report.output, whole.output)
     first = {now.stage: now for now in reversed(seen)}
     assert all(first[stage].finished for stage in (1, 2, 4))
@@ -239,6 +295,21 @@ def test_amds_maps_a_matrix(distances: tuple[Path, np.ndarray], tmp_path: Path) 
     assert data.row.values.tolist() == [f"r{i}" for i in range(12)]
     assert data.column.values.tolist() == list("abcdefghi")
     assert report.picture.exists()
+
+
+def test_a_square_of_towns_is_no_ring_and_has_numbers_for_names(tmp_path: Path) -> None:
+    towns = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])
+    np.save(tmp_path / "d.npy", np.linalg.norm(towns[:, None] - towns, axis=2))
+    values = {"input": str(tmp_path / "d.npy"), "output": str(tmp_path / "m.zarr"), "grid_size": 8}
+    report = run("amds", {**values, "dashboard": False})
+    assert report.attrs["stress"] < 1e-6
+    assert report.attrs["radius_spread"] < 1e-3
+    assert report.attrs["warning"] == ""
+    data = xr.open_zarr(report.output)
+    for name in ("row", "column"):
+        assert data[name].dtype == np.int64
+        assert data[name].values.tolist() == [0, 1, 2, 3]
+    assert float(data.dissimilarity.sel(row=0, column=2)) == pytest.approx(2**0.5)
 
 
 def test_amds_with_missing_cells_and_weights(

@@ -18,8 +18,9 @@ def test_npy(tmp_path: Path) -> None:
     matrix = open_matrix(str(tmp_path / "d.npy"))
     np.testing.assert_array_equal(matrix.values, VALUES)
     assert matrix.shape == (2, 3)
-    assert matrix.rows.tolist() == ["0", "1"]
-    assert matrix.columns.tolist() == ["0", "1", "2"]
+    assert (matrix.rows.dtype, matrix.columns.dtype) == (np.int64, np.int64)
+    assert matrix.rows.tolist() == [0, 1]
+    assert matrix.columns.tolist() == [0, 1, 2]
 
 
 def test_parquet_names_rows_and_columns(tmp_path: Path) -> None:
@@ -83,5 +84,5 @@ def test_torn_npy_missing_path_and_folder(tmp_path: Path) -> None:
 
 def test_objects_are_not_unpickled(tmp_path: Path) -> None:
     np.save(tmp_path / "o.npy", np.array([[None]], dtype=object), allow_pickle=True)
-    with pytest.raises(InputError, match="cannot be read as one"):
+    with pytest.raises(InputError, match=r"must hold numbers, and holds Python objects; save it"):
         open_matrix(str(tmp_path / "o.npy"))

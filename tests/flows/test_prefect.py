@@ -1,10 +1,15 @@
 """The flows on real Prefect servers: embedded, running, and through deployments and workers."""
 
+import re
 import shutil
+import signal
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Iterator
 from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +19,10 @@ import xarray as xr
 import yaml
 from flow_server import Server, wait_for
 
+from locpipe.errors import LocpipeError
+from locpipe.flows.doctor import examine
 from locpipe.flows.models import FLOWS
-from locpipe.flows.server import configured_server
+from locpipe.flows.server import check_server, configured_server, server_for_run
 
 LOCPIPE = (sys.executable, "-m", "locpipe.cli")
 PREFECT = (sys.executable, "-m", "prefect")
@@ -72,6 +79,62 @@ def test_configured_server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
     assert configured_server() == "http://10.0.0.1/api"
     monkeypatch.setenv("PREFECT_API_URL", "http://10.0.0.2/api")
     assert configured_server() == "http://10.0.0.2/api"
+
+
+def test_bandwidth_of_the_example_suits_a_map(repo: Path) -> None:
+    (example,) = re.findall(r"--param bandwidth=([\d.]+)", (repo / "prefect.yaml").read_text())
+    assert 0.01 <= float(example) <= 0.05  # a map's radius is about 0.4
+
+
+class Replies(BaseHTTPRequestHandler):
+    """Answers the status that the path names: /503/health."""
+
+    def do_GET(self) -> None:
+        self.send_response(int(self.path.split("/")[1]))
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def replies() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Replies) as http:
+        threading.Thread(target=http.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{http.server_port}"
+        http.shutdown()
+
+
+def test_a_server_is_asked_for_its_health(replies: str) -> None:
+    for well in ("200", "200/", "401"):
+        check_server(f"{replies}/{well}")
+    with pytest.raises(LocpipeError, match="and it answers 503 Service Unavailable; start it"):
+        check_server(f"{replies}/503")
+    with pytest.raises(LocpipeError, match=r"not/a/url, and none does \(unknown url type"):
+        check_server("not/a/url")
+
+
+DEAD = "http://127.0.0.1:9/api"
+REFUSED = (
+    f"A Prefect server must answer at PREFECT_API_URL, {DEAD}, and none does (Connection refused);"
+    " start it, unset PREFECT_API_URL, or use --direct."
+)
+
+
+def test_a_dead_server_stops_a_run_before_it_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PREFECT_API_URL", DEAD)
+    with pytest.raises(LocpipeError) as caught, server_for_run():
+        raise AssertionError("started")
+    assert str(caught.value) == REFUSED
+
+
+def test_doctor_finds_a_dead_server(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PREFECT_API_URL", DEAD)
+    assert not examine()
+    (line,) = (x for x in capsys.readouterr().out.splitlines() if x.startswith("FAIL"))
+    assert line == f"FAIL {'Prefect':<16} {REFUSED}"
 
 
 @pytest.mark.slow
@@ -197,7 +260,7 @@ def test_deployment_runs_from_an_unrelated_folder(
     )
     try:
         output = tmp_path / "out dir" / "res.zarr"
-        parameters = {**quick, "output": str(output), "bandwidth": 0.05}
+        parameters = {**quick, "output": str(output), "bandwidth": 0.02}
         named = [f"--param={k}={v if isinstance(v, str) else yaml_scalar(v)}" for k, v in
                  parameters.items()]  # fmt: skip
         printed = server.run(
@@ -208,9 +271,9 @@ def test_deployment_runs_from_an_unrelated_folder(
                  ("COMPLETED", "FAILED", "CRASHED"), 200)  # fmt: skip
         (run,) = latest_runs(server, 1)
         assert run["state"]["type"] == "COMPLETED", run["state"]
-        assert run["parameters"]["bandwidth"] == 0.05
-        assert xr.open_zarr(output).attrs["bandwidth"] == 0.05
-        check_artifacts(server)
+        assert run["parameters"]["bandwidth"] == 0.02
+        assert xr.open_zarr(output).attrs["bandwidth"] == 0.02
+        check_artifacts(server, run["id"])
         refused = server.run(
             *PREFECT, "deployment", "run", "embed-corpus/embed-corpus", "--param=foo=1",
             cwd=elsewhere, check=False,
@@ -223,17 +286,29 @@ def test_deployment_runs_from_an_unrelated_folder(
         )  # fmt: skip
         assert "wide" in wrong
     finally:
-        worker.terminate()
-        worker.wait(60)
+        end(worker)
 
 
-def check_artifacts(server: Server) -> None:
-    found = {a["key"]: a["data"] for a in server.post("artifacts/filter", {})}
+def end(process: "subprocess.Popen[bytes]") -> None:
+    """End a Prefect worker; one that hangs on its way out needs to be told twice."""
+    for signal_ in (signal.SIGTERM, signal.SIGTERM, signal.SIGKILL):
+        process.send_signal(signal_)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(30)
+            return
+
+
+def check_artifacts(server: Server, run_id: str) -> None:
+    artifacts = server.post("artifacts/filter", {"artifacts": {"flow_run_id": {"any_": [run_id]}}})
+    found = {a["key"]: a["data"] for a in artifacts}
     assert "densest members" in str(found["embed-corpus-clusters"])
     assert found["embed-corpus-map"].startswith("data:image/png;base64,")
     assert len(found["embed-corpus-map"]) < 100_000
     assert found["embed-corpus-progress"] == 100.0
     assert "stress" in found["embed-corpus-summary"]
+    assert "**Warning**: there are too few dots" in found["embed-corpus-summary"]
+    described = {a["key"]: a["description"] for a in artifacts}
+    assert described["embed-corpus-map"].startswith("27 dots, ")
 
 
 def yaml_scalar(value: object) -> str:

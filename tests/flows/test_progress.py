@@ -2,7 +2,7 @@
 
 import io
 
-from locpipe.flows.progress import Progress, Snapshot, terminal
+from locpipe.flows.progress import Progress, Snapshot, log_lines, terminal
 
 
 class Terminal(io.StringIO):
@@ -50,6 +50,29 @@ def test_one_line_on_a_terminal() -> None:
     run(Progress(1, terminal(stream)), 3)
     assert stream.getvalue().count("\n") == 1
     assert stream.getvalue().endswith("\r\x1b[K[1/1] counting: 3 of 3 (100%)\n")
+
+
+def test_a_log_gets_every_quarter() -> None:
+    lines: list[str] = []
+    progress = Progress(3, log_lines(lines.append, clock=lambda: 0.0))
+    run(progress, 40)
+    with progress.stage("thinking"):
+        pass
+    run(progress, 2, done=2)
+    assert [line.split(" (")[0] for line in lines] == [
+        *(f"[1/3] counting: {done} of 40" for done in (0, 10, 20, 30, 40)),
+        "[2/3] thinking",
+        "[3/3] counting: 2 of 2",
+    ]
+
+
+def test_a_log_gets_a_line_every_ten_seconds() -> None:
+    lines: list[str] = []
+    seconds = iter(range(0, 1000, 4))  # each block takes longer than the last look at the clock
+    run(Progress(1, log_lines(lines.append, clock=lambda: float(next(seconds)))), 100)
+    done = [int(line.split(": ")[1].split()[0]) for line in lines]
+    assert done[:4] == [0, 3, 6, 9]
+    assert {25, 50, 75, 100} <= set(done)
 
 
 def test_text_of_a_snapshot() -> None:

@@ -4,6 +4,7 @@ import logging
 import os
 import pickle
 import signal
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import dask.array as da
@@ -153,22 +154,25 @@ def library_threads(api=None):
     return {pool["num_threads"] for pool in pools if api in (None, pool["user_api"])}
 
 
-def library_threads_inside():
+def stay_inside(entered, leave):
     with single_threaded_libraries():
+        entered.set()
+        leave.wait()
         return library_threads()
 
 
 def test_library_threads_are_bounded_in_every_thread_and_restored():
     before = threadpool_info()
-    outer, inner = single_threaded_libraries(), single_threaded_libraries()
-    outer.__enter__()
-    inner.__enter__()
-    assert library_threads() == {1}
+    entered, leave = threading.Event(), threading.Event()
     with ThreadPoolExecutor(1) as pool:
-        assert pool.submit(library_threads_inside).result() == {1}
-    outer.__exit__(None, None, None)
-    assert library_threads("blas") == {1}
-    inner.__exit__(None, None, None)
+        with single_threaded_libraries():
+            other = pool.submit(stay_inside, entered, leave)
+            entered.wait()
+            with single_threaded_libraries():
+                assert library_threads() == {1}
+        assert library_threads("blas") == {1}  # the other thread is still inside
+        leave.set()
+        assert other.result() == {1}
     assert threadpool_info() == before
 
 

@@ -42,6 +42,13 @@ def test_weighted_rule_with_equal_weights_is_the_plain_rule(X):
     assert_close(bandwidth_by_rule("scott", X, np.full(200, 3.0)), bandwidth_by_rule("scott", X))
 
 
+def test_bandwidths_that_ride_in_the_keys_count():  # K13
+    kde = lp.KernelDensity(bandwidth=1.0).fit(lp.Keys([0.0, 4.0], bandwidth=[0.5, 2.0]))
+    assert_close(np.exp(kde.score_samples([0.0])), [0.41244002202972974], 1e-14)
+    # Variance of the mixture: (0.25 + 4) / 2 within, 4 between; one bandwidth of 1 gives 5.
+    assert abs(kde.sample(20_000).var() - 6.125) < 0.3
+
+
 def test_integrates_to_one():
     x = np.random.default_rng(1).normal(size=50)
     grid = np.linspace(-12, 12, 4001)
@@ -102,6 +109,10 @@ def test_bad_data_and_order_of_calls(X):
         lp.KernelDensity().score_samples(X)
     with pytest.raises(InputError, match="at least two samples, got 1"):
         lp.KernelDensity().fit(X[:1])
+    with pytest.raises(InputError, match="n_samples must be at least 1, got -1"):
+        lp.KernelDensity().fit(X).sample(-1)
+    with pytest.raises(InputError, match=r"got \['gaussian'\]"):
+        lp.KernelDensity(kernel=["gaussian"]).fit(X)
     kernel = lp.kernels.Gaussian(1.0) * lp.masks.Causal()
     kde = lp.KernelDensity(kernel=kernel, bandwidth=None).fit(X)
     with pytest.raises(InputError, match="sampling needs the Gaussian kernel"):

@@ -1,3 +1,4 @@
+import dask.array as da
 import numpy as np
 import pytest
 from sklearn.cluster import MeanShift as SklearnMeanShift
@@ -53,6 +54,17 @@ def test_weights_repeat_rows():
     weighted = lp.MeanShift(bandwidth=1.0, tol=1e-9).fit(X, sample_weight=[1, 2, 3, 1])
     repeated = lp.MeanShift(bandwidth=1.0, tol=1e-9).fit(np.repeat(X, [1, 2, 3, 1], axis=0))
     assert_close(weighted.cluster_centers_, repeated.cluster_centers_, 1e-6)
+
+
+def test_weights_on_dask():
+    X = np.array([[0.0], [1.0], [5.0], [5.5]])
+    fitted = lp.MeanShift(bandwidth="scott").fit(X, sample_weight=da.ones(4, chunks=2))
+    np.testing.assert_array_equal(fitted.labels_, lp.MeanShift().fit(X).labels_)
+
+
+def test_one_bandwidth_for_all_rows():
+    with pytest.raises(InputError, match="one bandwidth for all rows"):
+        lp.MeanShift(bandwidth=1.0).fit(lp.Keys([0.0, 1.0], bandwidth=[1.0, 2.0]))
 
 
 def test_predict_takes_the_nearest_mode_in_bandwidths():

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.image import imread
 
@@ -15,6 +16,7 @@ from locpipe.plots import word_map
 from locpipe.plots.labels import place_labels
 from locpipe.plots.word_map import GREY, PALETTE
 
+SQUARE = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])
 WORDS = [f"word{i}" for i in range(60)]
 
 
@@ -45,12 +47,16 @@ def test_first_label_goes_first_and_beside_its_dot():
     assert np.count_nonzero(~np.isnan(crowd[:, 0])) == 2  # left and right; others would overlap
 
 
-def colour_at(image, point, points, right):
-    """Colours of the picture near where a dot must be."""
+def colour_at(image, point, points, right, bandwidth):
+    """Colours of the picture near where a dot must be: four bandwidths from the sides, or more."""
     page, edge, head = np.array([14.0, 10.0]), 0.04, 0.09
     free = np.array([[edge, edge], [1 - edge - right, 1 - edge - head]])
     low, high = points.min(axis=0), points.max(axis=0)
-    unit = np.max((high - low) / ((free[1] - free[0]) * page))
+    nearest = np.minimum(free.mean(axis=0), 1 - free.mean(axis=0)) * page
+    unit = max(
+        np.max((high - low) / ((free[1] - free[0]) * page)),
+        np.max(((high - low) / 2 + 4 * bandwidth) / nearest),
+    )
     x, y = 150 * ((point - (low + high) / 2) / unit + free.mean(axis=0) * page)
     row, column = image.shape[0] - round(y), round(x)
     return image[row - 2 : row + 3, column - 2 : column + 3, :3].reshape(-1, 3)
@@ -59,20 +65,63 @@ def colour_at(image, point, points, right):
 def test_dots_lie_in_place_in_the_colour_of_their_cluster(tmp_path):
     points = np.array([[0.0, 0.0], [1.0, 0.2], [2.0, 1.0], [0.1, 1.0], [1.5, 0.7], [0.7, 0.8]])
     labels = np.array([7, 7, 7, 4, 4, 9])
-    word_map(tmp_path / "map.png", ["a"] * 6, points, labels=labels)
+    word_map(tmp_path / "map.png", ["a"] * 6, points, labels=labels, bandwidth=0.01)
     image = imread(tmp_path / "map.png")
     assert image.shape == (1500, 2100, 4)
     for point, colour in zip(points, [PALETTE[0]] * 3 + [PALETTE[1]] * 2 + [GREY], strict=True):
-        near = colour_at(image, point, points, right=0.0)
+        near = colour_at(image, point, points, right=0.0, bandwidth=0.01)
         # Three quarters opaque, over a background that is nearly white.
         assert np.abs(near - (0.75 * np.array(to_rgb(colour)) + 0.25 * 0.9)).sum(1).min() < 0.15
+
+
+def test_clusters_beyond_the_legend_are_grey(tmp_path):
+    points = np.random.default_rng(0).normal(size=(30, 2))
+    labels, words = np.repeat(np.arange(15), 2), [""] * 30
+    names = {i: f"c{i}" for i in range(15)}
+    picture = tmp_path / "map.png"
+    word_map(picture, words, points, labels=labels, cluster_names=names, bandwidth=0.01)
+    image = imread(picture)
+    for colours, dots in (([GREY], points[24:]), (PALETTE, points[:24])):
+        wanted = 0.75 * np.array([to_rgb(colour) for colour in colours]) + 0.25
+        for dot in dots:
+            near = colour_at(image, dot, points, right=0.2, bandwidth=0.01)
+            assert np.abs(near[:, None] - wanted).sum(axis=2).min() < 0.2
+
+
+def test_clusters_of_one_word_need_no_legend(tmp_path):
+    names = {i: f"c{i}" for i in range(4)}
+    for name, named in (("a.png", names), ("b.png", None)):
+        word_map(tmp_path / name, list("abcd"), SQUARE, labels=range(4), cluster_names=named)
+    assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
+
+
+def test_density_is_not_cut_at_the_frame(tmp_path):
+    word_map(tmp_path / "map.png", [""] * 4, SQUARE, bandwidth=0.5)
+    image = imread(tmp_path / "map.png")[..., :3]
+    border = np.concatenate([image[0], image[-1], image[:, 0], image[:, -1]])
+    assert border.min() > 0.98
+    assert image.min() < 0.75
+
+
+def test_labels_have_one_size_where_no_word_is_the_first(tmp_path, monkeypatch):
+    sizes = []
+    draw = Axes.text
+    monkeypatch.setattr(
+        Axes, "text", lambda *args, **kw: sizes.append(kw["fontsize"]) or draw(*args, **kw)
+    )
+    for by_rank, different in ((True, 4), (False, 1)):
+        sizes.clear()
+        word_map(tmp_path / "map.png", list("abcd"), SQUARE, by_rank=by_rank)
+        assert (len(sizes), len(set(sizes))) == (4, different)
 
 
 def test_density_shades_the_background(tmp_path):
     points = np.array([[0.0, 0.0]] * 100 + [[1.0, 1.0]])
     word_map(tmp_path / "map.png", [""] * 101, points, bandwidth=0.1)
     image = imread(tmp_path / "map.png")
-    crowd, empty = (colour_at(image, [x, 0.06], points, right=0.0).mean() for x in (0.06, 0.94))
+    crowd, empty = (
+        colour_at(image, [x, 0.06], points, right=0.0, bandwidth=0.1).mean() for x in (0.06, 0.94)
+    )
     assert crowd < 0.88
     assert empty > 0.99
 

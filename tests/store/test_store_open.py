@@ -6,6 +6,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -314,3 +315,15 @@ def test_a_full_disk_is_one_sentence(start: Start) -> None:
         run.writer("noise")(0, data)
         run.record("noise", 0)
         np.testing.assert_array_equal(run.read("noise"), data)
+
+
+def test_discarded_results_are_not_gone_on_with(tmp_path: Path) -> None:
+    url = str(tmp_path / "run.zarr")
+    wanted: dict[str, Any] = {"flow": "f", "parameters": {}, "fingerprint": "0" * 16, "plan": {}}
+    with store.open_run(url, **wanted) as run:
+        run.put(ArraySpec("x", ("i",), (2,), (2,), "f8"), [1.0, 2.0])
+        run.discard()
+    assert store.read_status(url) is None
+    with store.open_run(url, **wanted) as run:
+        run.ensure(ArraySpec("x", ("i",), (2,), (2,), "f8"))
+        assert run.pending("x") == [0]

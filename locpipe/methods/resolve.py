@@ -34,7 +34,8 @@ _ALIASES = {
     "linear": kernels.Triangular,
     "tophat": kernels.Uniform,
 }
-_KERNELS = {kernel.__name__.lower(): kernel for kernel in _NAMED} | _ALIASES
+_KERNELS: dict[str, Any] = {kernel.__name__.lower(): kernel for kernel in _NAMED}
+_KERNELS |= _ALIASES
 _RULES = ("scott", "silverman")
 
 

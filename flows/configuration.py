@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import yaml
 from pydantic import ValidationError
@@ -13,6 +13,8 @@ from locpipe.errors import ConfigError
 from locpipe.flows.models import FLOWS, RunSettings
 
 __all__ = ["configure", "flow_model", "load_config", "shipped_yaml"]
+
+SHOWN: Final = 200  # characters of a wrong value
 
 
 def flow_model(flow: str) -> type[RunSettings]:
@@ -90,16 +92,40 @@ def configure(flow: str, values: Mapping[str, Any]) -> RunSettings:
         raise ConfigError(_sentence(error, model)) from None
 
 
+class _UniqueKeys(yaml.SafeLoader):
+    """Plain data; a key that is given twice is an error, not the last value."""
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+        keys = [key.value for key, _ in node.value]
+        for key, _ in node.value:
+            if keys.count(key.value) > 1:
+                problem = f"the key {key.value!r} is given {keys.count(key.value)} times"
+                raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
+        return super().construct_mapping(node, deep)
+
+
+# What PyYAML raises: some values, such as 2001-99-99, fail in Python's own constructors.
+_UNREADABLE: Final = (yaml.YAMLError, ValueError, RecursionError)
+
+
+def _problem(error: Exception) -> str:
+    if isinstance(error, RecursionError):
+        return "it is nested too deeply"
+    return str(getattr(error, "problem", None) or " ".join(str(error).split())).rstrip(".")
+
+
 def _read_yaml(file: Path) -> dict[str, Any]:
     try:
-        values = yaml.safe_load(file.read_text(encoding="utf-8"))
+        values = yaml.load(file.read_text(encoding="utf-8"), _UniqueKeys)
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
         raise ConfigError(f"The config file {str(file)!r} cannot be read: {reason}.") from error
-    except yaml.YAMLError as error:
+    except _UNREADABLE as error:
         where = getattr(error, "problem_mark", None)
         line = f" at line {where.line + 1}" if where else ""
-        raise ConfigError(f"The config file {str(file)!r} is no valid YAML{line}.") from error
+        raise ConfigError(
+            f"The config file {str(file)!r} is no valid YAML{line}: {_problem(error)}."
+        ) from error
     if not isinstance(values, dict | None):
         raise ConfigError(
             f"The config file {str(file)!r} must hold lines `key: value`, and holds a"
@@ -123,9 +149,13 @@ def _parse_setting(text: str, model: type[RunSettings]) -> tuple[str, Any]:
 
 def _parse_list(key: str, value: str) -> Any:
     try:
-        return [str(item) for item in yaml.safe_load(value)]
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{key} must be a list such as [a.txt, b.txt]; got {value!r}.") from error
+        items = yaml.load(value, yaml.BaseLoader)  # no and 007 are text
+    except _UNREADABLE:
+        items = None
+    if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
+        shown = value if len(value) <= SHOWN else f"{value[:SHOWN]}..."
+        raise ConfigError(f"{key} must be a list such as [a.txt, b.txt]; got {shown!r}.")
+    return items
 
 
 def _sentence(error: ValidationError, model: type[RunSettings]) -> str:

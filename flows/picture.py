@@ -1,12 +1,15 @@
 """The picture of a finished run, drawn from its store."""
 
 import io
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from locpipe.flows.results import Report, read_arrays
+from locpipe.errors import InputError
+from locpipe.flows.results import Report, picture_path, read_arrays
 from locpipe.flows.wording import counted
 
-__all__ = ["draw", "picture_text", "preview"]
+__all__ = ["check_picture", "draw", "is_drawn", "picture_text", "preview"]
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -15,6 +18,7 @@ TITLES: Final = {
     "embed-corpus": "Words that are used alike lie together",
     "amds": "A map of dissimilarities",
 }
+SOFTWARE, RUN = ("Software", "locpipe"), "Run"  # tags by which a picture is known as ours
 PREVIEW_BYTES: Final = 74_900  # as text in a data URL a third more: below 100 KB
 PREVIEW_WIDTH: Final = 1100
 PREVIEW_COLOURS: Final = 32  # more cost width
@@ -42,7 +46,41 @@ def draw(report: Report) -> None:
         title=TITLES[report.flow],
         subtitle=picture_text(report),
         by_rank=report.flow == "embed-corpus",
+        tags={SOFTWARE[0]: SOFTWARE[1], RUN: report.fingerprint},
     )
+
+
+def is_drawn(report: Report) -> bool:
+    """Return whether the picture beside the store is there and shows this very run."""
+    return _run_shown(report.picture) == report.fingerprint
+
+
+def check_picture(output: str) -> None:
+    """Look, before work, whether the picture of a store could be drawn.
+
+    Raises
+    ------
+    InputError
+        If something stands in its place that no run of locpipe has drawn.
+    """
+    path = picture_path(output)
+    if os.path.lexists(path) and _run_shown(path) is None:
+        raise InputError(
+            f"The picture of the run must go to {path}, and what is there is not one that locpipe"
+            " has drawn; move it, or choose another output."
+        )
+
+
+def _run_shown(path: Path) -> str | None:
+    """Return the fingerprint of the run that a picture shows, or None if it shows none."""
+    from PIL import Image
+
+    try:
+        with Image.open(path) as image:
+            tags = image.info
+    except (OSError, SyntaxError, ValueError):  # no file, or no picture
+        return None
+    return str(tags[RUN]) if tags.get(SOFTWARE[0]) == SOFTWARE[1] and RUN in tags else None
 
 
 def picture_text(report: Report) -> str:

@@ -24,7 +24,7 @@ from pydantic.fields import FieldInfo
 
 from locpipe.flows.console import summary_markdown, terminal_progress
 from locpipe.flows.models import RunSettings
-from locpipe.flows.picture import draw, picture_text, preview
+from locpipe.flows.picture import draw, is_drawn, picture_text, preview
 from locpipe.flows.progress import Progress, Snapshot, log_lines
 from locpipe.flows.results import Report, read_report
 from locpipe.flows.running import finished_report, prepare, stages_of, steps_of
@@ -105,7 +105,7 @@ def compute_task(config: RunSettings) -> None:
 def summarise_task(config: RunSettings) -> None:
     """Draw the picture."""
     report = read_report(config.output)
-    if not report.picture.exists():
+    if not is_drawn(report):
         draw(report)
 
 

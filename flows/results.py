@@ -1,5 +1,6 @@
 """What a finished run says of itself: numbers, clusters, files; read from its store."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from locpipe.errors import StoreError
+from locpipe.errors import InputError, StoreError
 from locpipe.store import RunStatus, read_status
 
 __all__ = ["Cluster", "Report", "look", "picture_path", "read_arrays", "read_report"]
@@ -46,6 +47,7 @@ class Report:
     picture : Path
         The picture beside it.
     flow : str
+    fingerprint : str
     n_dots : int
     attrs : mapping
         Small results, such as stress and seconds.
@@ -58,6 +60,7 @@ class Report:
     output: str
     picture: Path
     flow: str
+    fingerprint: str
     n_dots: int
     attrs: Mapping[str, Any]
     clusters: tuple[Cluster, ...]
@@ -67,12 +70,21 @@ class Report:
 def picture_path(output: str) -> Path:
     """Return where the picture of a store goes: beside it, under its name.
 
+    Raises
+    ------
+    InputError
+        If it has no name: the root folder.
+
     Examples
     --------
     >>> picture_path("output/embed-corpus/map.zarr").as_posix()
     'output/embed-corpus/map.png'
     """
-    path = Path(output).expanduser()
+    path = _local(output)
+    if path.name in ("", ".."):  # such as "."
+        path = path.resolve()
+    if not path.name:
+        raise InputError(f"The output must be a folder with a name, got {output!r}; choose one.")
     return (
         path.with_suffix(".png") if path.suffix == ".zarr" else path.with_name(path.name + ".png")
     )
@@ -81,7 +93,7 @@ def picture_path(output: str) -> Path:
 def _open(output: str) -> Any:
     import zarr
 
-    return zarr.open_group(str(_local(output)), mode="r")
+    return zarr.open_group(os.path.realpath(_local(output)), mode="r")
 
 
 def _local(output: str) -> Path:
@@ -138,6 +150,7 @@ def read_report(output: str) -> Report:
         output=output,
         picture=picture_path(output),
         flow=status.flow,
+        fingerprint=status.fingerprint,
         n_dots=len(found["density"]),
         attrs=status.attrs,
         clusters=tuple(sorted(clusters, key=lambda cluster: -cluster.size)),

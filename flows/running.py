@@ -3,7 +3,7 @@
 from typing import Any, Protocol
 
 from locpipe.flows.models import RunSettings
-from locpipe.flows.picture import draw
+from locpipe.flows.picture import check_picture, draw, is_drawn
 from locpipe.flows.progress import Progress
 from locpipe.flows.results import Report, read_report
 from locpipe.flows.steps.job import Job, finished
@@ -45,18 +45,19 @@ def prepare(config: RunSettings) -> Job[Any]:
     LocpipeError
         If the run could not be done.
     """
+    check_picture(config.output)
     return steps_of(config.flow).prepare(config)
 
 
 def finished_report(job: Job[Any]) -> Report | None:
     """Return the report of the run if its output holds it complete, or None.
 
-    A picture that was lost is drawn again.
+    A picture that was lost, or shows another run, is drawn again.
     """
     if not finished(job):
         return None
     report = read_report(job.config.output)
-    if not report.picture.exists():
+    if not is_drawn(report):
         draw(report)
     return report
 

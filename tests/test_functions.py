@@ -313,7 +313,7 @@ class TestDask:
         rng = np.random.default_rng(0)
         q, k = rng.normal(size=(40, 2)), rng.normal(size=(500, 2))
         expected = lp.log_density(q, k, lp.kernels.Gaussian(0.4))
-        with Client(n_workers=2, threads_per_worker=1, dashboard_address=None) as client:
+        with Client(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as client:
             lazy = lp.log_density(dask_rows(q, (20, 20)), k, lp.kernels.Gaussian(0.4))
             np.testing.assert_array_equal(client.compute(lazy).result(), expected)
 

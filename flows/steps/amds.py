@@ -76,9 +76,9 @@ def _matrices(config: Amds) -> tuple[Matrix, Matrix | None]:
 def _check_whole(config: Amds, matrix: Matrix, weights: Matrix | None) -> None:
     from locpipe.methods.dissimilarities import as_cells
 
-    delta = np.asarray(matrix.values[...], np.float64)
+    delta = matrix.read()
     _refuse_missing(config, delta)
-    as_cells(delta, None if weights is None else np.asarray(weights.values[...], np.float64))
+    as_cells(delta, None if weights is None else weights.read())
 
 
 def _refuse_missing(config: Amds, delta: Any, first_row: int = 0) -> None:
@@ -126,7 +126,7 @@ class _CopiedRows:
     def __call__(self, block: int) -> Mapping[str, Any]:
         start = block * self.height
         rows = {
-            name: np.asarray(matrix.values[start : start + self.height], np.float64)
+            name: matrix.read(start, min(start + self.height, matrix.shape[0]))
             for name, matrix in self.sources.items()
         }
         _refuse_missing(self.config, rows["dissimilarity"], start)

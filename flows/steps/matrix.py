@@ -22,17 +22,39 @@ class Matrix:
     values : array-like (m, n)
         Sliced by rows: an array, a memory map or a Zarr array.
     rows, columns : (m,), (n,) str, or int64 where they have no names
+    path : str
+        As the user gave it.
     """
 
     values: Any
     rows: NDArray[Any]
     columns: NDArray[Any]
+    path: str
 
     @property
     def shape(self) -> tuple[int, int]:
         """Numbers of rows and columns."""
         m, n = self.values.shape
         return int(m), int(n)
+
+    def read(self, start: int = 0, stop: int | None = None) -> NDArray[np.float64]:
+        """Read rows; all of them by default.
+
+        Raises
+        ------
+        InputError
+            If the file is torn.
+        """
+        from zarr.errors import BaseZarrError
+
+        try:
+            return np.asarray(self.values[start:stop], np.float64)
+        except (OSError, ValueError, RuntimeError, BaseZarrError) as error:
+            raise InputError(
+                f"{self.path!r} must be whole, and rows {start} to"
+                f" {(self.shape[0] if stop is None else stop) - 1} cannot be read"
+                f" ({' '.join(str(error).split()) or type(error).__name__}); write it again."
+            ) from error
 
 
 def open_matrix(path: str) -> Matrix:
@@ -114,8 +136,18 @@ def _open_parquet(path: str, file: Path) -> Opened:
             f" it has {sum(is_text)} of text and {len(names)} others."
         )
     rows = table.column(is_text.index(True)).to_pylist() if any(is_text) else None
-    columns = [table.column(name).to_numpy() for name in names]
+    numbers = [i for i, text in enumerate(is_text) if not text]
+    for i, name in zip(numbers, names, strict=True):
+        if not _is_number(kind := table.schema.types[i]):
+            raise InputError(f"{path!r} must hold real numbers, and column {name!r} holds {kind}.")
+    columns = [table.column(i).to_numpy() for i in numbers]
     return np.column_stack(columns), rows, names
+
+
+def _is_number(kind: Any) -> bool:
+    from pyarrow import types
+
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind))
 
 
 def _open_zarr(path: str, file: Path) -> Opened:
@@ -142,7 +174,7 @@ def _check(path: str, values: Any, rows: Any, columns: Any) -> Matrix:
         raise InputError(f"{path!r} must hold a matrix, and its shape is {tuple(values.shape)}.")
     if values.dtype.kind not in "fiub":
         raise InputError(f"{path!r} must hold real numbers, and holds {values.dtype}.")
-    return Matrix(values, *map(_names, (rows, columns), values.shape))
+    return Matrix(values, *map(_names, (rows, columns), values.shape), path)
 
 
 def _names(given: Any, n: int) -> NDArray[Any]:

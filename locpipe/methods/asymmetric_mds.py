@@ -10,8 +10,21 @@ from sklearn.base import BaseEstimator
 
 from locpipe.blocks import ArrayPairs
 from locpipe.errors import InputError
-from locpipe.methods.dissimilarities import as_cells, check_seed
-from locpipe.methods.unfolding import Unfolding, best_of, start_names, unfold, unfold_from
+from locpipe.methods.dissimilarities import (
+    as_cells,
+    as_floats,
+    check_real,
+    check_seed,
+    check_whole,
+)
+from locpipe.methods.unfolding import (
+    INITS,
+    Unfolding,
+    best_of,
+    start_names,
+    unfold,
+    unfold_from,
+)
 
 __all__ = ["AsymmetricMDS"]
 
@@ -54,7 +67,8 @@ class AsymmetricMDS(BaseEstimator):  # type: ignore[misc]
     key_embedding_ : (n, n_components) float64
         Column points, in the same axes.
     stress_ : float
-        Raw stress ``sum w (D - d)^2``, in squared units of D.
+        Raw stress ``sum w (D - d)^2``, in squared units of D; 0 or infinite where squares of D
+        leave float64 (below about 1e-162, above 1e154), the map being right all the same.
     normalized_stress_ : float
         ``stress_ / sum w D^2``, between 0 and 1.
     stress_history_ : (n_iter_ + 1,) float64
@@ -69,8 +83,9 @@ class AsymmetricMDS(BaseEstimator):  # type: ignore[misc]
     Raises
     ------
     InputError
-        From `fit`: dissimilarities that are not a matrix, negative, infinite or all 0; a row or
-        column without any; bad weights; a parameter out of range.
+        From `fit`: dissimilarities that are not a matrix, complex, negative, infinite, above
+        1e300 or all 0; a row or column without any; bad weights; a parameter out of range or of
+        another type.
 
     Notes
     -----
@@ -123,10 +138,11 @@ class AsymmetricMDS(BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         D : (m, n)
-            Non-negative dissimilarities from each row to each column; NaN is missing.
+            Non-negative dissimilarities from each row to each column; NaN is missing, and so is
+            a masked cell.
         y : ignored
         weight : (m, n), optional
-            Non-negative weight of each cell; default: 1.
+            Non-negative weight of each cell; default: 1; 0 where masked.
         """
         cells = as_cells(D, weight)
         self._check(cells.shape)
@@ -153,7 +169,11 @@ class AsymmetricMDS(BaseEstimator):  # type: ignore[misc]
         return unfold_from(cells, *self._given(cells.shape), **how)
 
     def _given(self, shape: tuple[int, int]) -> tuple[Floats, Floats]:
-        X, Y = (np.asarray(points, dtype=np.float64) for points in self.init)
+        if not isinstance(self.init, list | tuple) or len(self.init) != 2:
+            raise InputError(
+                f"init must be one of {list(INITS)} or a pair of arrays, got {self.init!r}"
+            )
+        X, Y = (as_floats(points, "init") for points in self.init)
         p = self.n_components
         if X.shape != (shape[0], p) or Y.shape != (shape[1], p):
             raise InputError(
@@ -165,17 +185,16 @@ class AsymmetricMDS(BaseEstimator):  # type: ignore[misc]
         return X, Y
 
     def _check(self, shape: tuple[int, int]) -> None:
-        if self.model not in MODELS:
+        if not isinstance(self.model, str) or self.model not in MODELS:
             raise InputError(f"model must be one of {list(MODELS)}, got {self.model!r}")
-        if not 1 <= self.n_components < min(shape):
+        check_whole("n_components", self.n_components, least=1)
+        if self.n_components >= min(shape):
             raise InputError(
                 f"n_components must be at least 1 and below both sides of the dissimilarities "
                 f"{shape}, got {self.n_components}"
             )
-        if self.max_iter < 1:
-            raise InputError(f"max_iter must be at least 1, got {self.max_iter}")
-        if not self.tol >= 0:
-            raise InputError(f"tol must be 0 or more, got {self.tol}")
-        if not 1 <= self.relaxation < 2:
-            raise InputError(f"relaxation must be from 1 to below 2, got {self.relaxation}")
+        check_whole("max_iter", self.max_iter, least=1)
+        check_whole("n_init", self.n_init, least=1)
+        check_real("tol", self.tol, 0)
+        check_real("relaxation", self.relaxation, 1, 2)
         check_seed(self.random_state)

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import math
+from numbers import Real
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from locpipe.blocks import ArrayPairs
 from locpipe.errors import InputError
 
-__all__ = ["as_cells", "check_seed", "symmetric_and_skew"]
+__all__ = [
+    "as_cells",
+    "as_floats",
+    "check_real",
+    "check_seed",
+    "check_whole",
+    "symmetric_and_skew",
+]
 
 Floats = NDArray[np.float64]
+
+LARGEST = 1e300
+"""Largest dissimilarity: a map somewhat wider than that still has finite coordinates."""
 
 
 def as_cells(D: ArrayLike, weight: ArrayLike | None = None) -> ArrayPairs:
@@ -19,9 +32,9 @@ def as_cells(D: ArrayLike, weight: ArrayLike | None = None) -> ArrayPairs:
     Parameters
     ----------
     D : (m, n)
-        Non-negative; NaN is missing.
+        Non-negative; NaN is missing, and so is a masked cell of a masked array.
     weight : (m, n), optional
-        Non-negative.
+        Non-negative; a masked weight is 0.
 
     Returns
     -------
@@ -31,22 +44,23 @@ def as_cells(D: ArrayLike, weight: ArrayLike | None = None) -> ArrayPairs:
     Raises
     ------
     InputError
-        If D is not a matrix, has a negative or infinite value, is 0 throughout, or has a row or
-        column without a cell that counts; if the weights do not fit D, or are negative or not
-        finite.
+        If D is not a matrix, has a negative or infinite value or one above 1e300, is 0
+        throughout, or has a row or column without a cell that counts; if the weights do not fit
+        D, or are negative or not finite; if either is complex, or not numbers.
 
     Examples
     --------
     >>> as_cells([[0.0, 2.0], [float("nan"), 0.0]]).shape
     (2, 2)
     """
-    delta = _as_floats(D, "dissimilarities")
+    delta = as_floats(D, "dissimilarities")
     if delta.ndim != 2 or 0 in delta.shape:
         raise InputError(
             f"dissimilarities must be a matrix with rows and columns, got shape {delta.shape}"
         )
     _refuse(delta < 0, delta, "dissimilarities must be non-negative")
     _refuse(np.isinf(delta), delta, "dissimilarities must be finite, or NaN where missing")
+    _refuse(delta > LARGEST, delta, f"dissimilarities must be at most {LARGEST}; divide them all")
     weights = None if weight is None else _as_weights(weight, delta.shape)
     counts = ~np.isnan(delta) if weights is None else ~np.isnan(delta) & (weights > 0)
     for axis, line in ((1, "row"), (0, "column")):
@@ -89,7 +103,7 @@ def symmetric_and_skew(D: ArrayLike) -> tuple[Floats, Floats]:
     array([[ 0. , -1.5],
            [ 1.5,  0. ]])
     """
-    delta = _as_floats(D, "dissimilarities")
+    delta = as_floats(D, "dissimilarities")
     if delta.ndim != 2 or delta.shape[0] != delta.shape[1]:
         raise InputError(
             f"dissimilarities must be square to have a skew part, got shape {delta.shape}"
@@ -99,19 +113,50 @@ def symmetric_and_skew(D: ArrayLike) -> tuple[Floats, Floats]:
 
 def check_seed(seed: object) -> None:
     """Refuse seeds that do not repeat a fit."""
-    if not isinstance(seed, int | np.integer) or isinstance(seed, bool) or seed < 0:
-        raise InputError(f"random_state must be a whole number of at least 0, got {seed!r}")
+    check_whole("random_state", seed, least=0)
 
 
-def _as_floats(array: ArrayLike, name: str) -> Floats:
+def check_whole(name: str, value: object, *, least: int) -> None:
+    """Refuse all but whole numbers from `least`; True is not 1, and 2.0 may be a slip."""
+    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
+        raise InputError(f"{name} must be a whole number of at least {least}, got {value!r}")
+
+
+def check_real(name: str, value: object, least: float, below: float = math.inf) -> None:
+    """Refuse all but numbers from `least` to less than `below`."""
+    is_real = isinstance(value, Real) and not isinstance(value, bool)
+    if not (is_real and least <= value < below):  # type: ignore[operator]
+        span = f"{least} or more" if below == math.inf else f"from {least} to below {below}"
+        raise InputError(f"{name} must be a number {span}, got {value!r}")
+
+
+def as_floats(array: ArrayLike, name: str, *, masked: float = math.nan) -> Floats:
+    """An array of float64, `masked` where the array is masked; complex and text are refused."""
     try:
-        return np.asarray(array, dtype=np.float64)
+        given = _with_mask(array)
+        is_real = given.dtype.kind in "biufO"
+        floats: Floats = (
+            np.ma.filled(given.astype(np.float64, copy=False), masked) if is_real else np.empty(0)
+        )
     except (TypeError, ValueError) as error:
         raise InputError(f"{name} must be numbers, rows of one length: {error}") from None
+    if not is_real:
+        raise InputError(f"{name} must be real numbers, got {given.dtype}; convert them first")
+    return floats
+
+
+def _with_mask(array: ArrayLike) -> NDArray[np.generic]:
+    rows = array if isinstance(array, list | tuple) else ()
+    # numpy drops the masks of rows in a list.
+    if isinstance(array, np.ma.MaskedArray) or any(
+        isinstance(row, np.ma.MaskedArray) for row in rows
+    ):
+        return np.ma.asarray(array)
+    return np.asarray(array)
 
 
 def _as_weights(weight: ArrayLike, shape: tuple[int, ...]) -> Floats:
-    weights = _as_floats(weight, "weights")
+    weights = as_floats(weight, "weights", masked=0.0)
     if weights.shape != shape:
         raise InputError(
             f"weights must have the shape of the dissimilarities {shape}, got {weights.shape}"

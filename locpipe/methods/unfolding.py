@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 from locpipe.blocks import ArrayPairs, PairSource, Tile
 from locpipe.errors import InputError
 from locpipe.graph import fold
+from locpipe.methods.dissimilarities import check_whole
 from locpipe.methods.unfolding_starts import random_start, spectral_start
+from locpipe.methods.unfolding_units import Units, in_units
 from locpipe.reductions import MajorizationStep, MajorizationSums
 
 __all__ = [
@@ -43,9 +45,12 @@ class Unfolding:
     key_embedding : (n, n_components) float64
         Column points.
     stress_history : (n_iter + 1,) float64
-        Raw stress before the first sweep and after each one; never rises.
+        Raw stress before the first sweep and after each one; never rises.  Where squares of
+        the dissimilarities leave float64 it is 0 or infinite; the rest is right all the same.
     scale : float
-        ``sum w delta^2``, the stress of all points in one place.
+        ``sum w delta^2``, the stress of all points in one place; 0 or infinite likewise.
+    normalized_stress : float
+        Stress as a share of ``sum w delta^2``, between 0 and 1.
     converged : bool
         Whether it stopped before `max_iter` ran out.
     """
@@ -55,17 +60,13 @@ class Unfolding:
     key_embedding: Floats
     stress_history: Floats
     scale: float
+    normalized_stress: float
     converged: bool
 
     @property
     def stress(self) -> float:
         """Raw stress ``sum w (delta - d)^2``."""
         return float(self.stress_history[-1])
-
-    @property
-    def normalized_stress(self) -> float:
-        """Stress as a share of ``sum w delta^2``, between 0 and 1."""
-        return self.stress / self.scale
 
     @property
     def n_iter(self) -> int:
@@ -85,7 +86,7 @@ def start_names(init: str = "both", n_init: int = 10) -> tuple[str, ...]:
     Raises
     ------
     InputError
-        If `init` is unknown or `n_init` is below 1.
+        If `init` is unknown or `n_init` is no whole number from 1.
 
     Examples
     --------
@@ -94,8 +95,7 @@ def start_names(init: str = "both", n_init: int = 10) -> tuple[str, ...]:
     """
     if init not in INITS:
         raise InputError(f"init must be one of {list(INITS)} or a pair of arrays, got {init!r}")
-    if n_init < 1:
-        raise InputError(f"n_init must be at least 1, got {n_init}")
+    check_whole("n_init", n_init, least=1)
     random = tuple(f"random-{i}" for i in range(n_init))
     return {"spectral": ("spectral",), "random": random, "both": ("spectral", *random)}[init]
 
@@ -132,14 +132,13 @@ def unfold(
     >>> unfold(ArrayPairs(delta), "spectral").normalized_stress < 1e-20
     True
     """
+    units, cells = in_units(pairs)
     if start == "spectral":
-        points = spectral_start(pairs, n_components)
+        points = spectral_start(cells, n_components)
     else:
         number = int(start.removeprefix("random-"))
-        points = random_start(pairs, n_components, random_state, number)
-    return unfold_from(
-        pairs, *points, name=start, max_iter=max_iter, tol=tol, relaxation=relaxation
-    )
+        points = random_start(cells, n_components, random_state, number)
+    return _sweeps(cells, *points, units, start, max_iter, tol, relaxation)
 
 
 def unfold_from(
@@ -165,6 +164,22 @@ def unfold_from(
     .. [1] de Leeuw, J. and Heiser, W. J. (1980). Multidimensional scaling with restrictions on
        the configuration. In Multivariate Analysis V, 501-522.
     """
+    units, cells = in_units(pairs)
+    X, Y = np.ldexp(X, -units.length), np.ldexp(Y, -units.length)
+    return _sweeps(cells, X, Y, units, name, max_iter, tol, relaxation)
+
+
+def _sweeps(
+    pairs: PairSource,
+    X: Floats,
+    Y: Floats,
+    units: Units,
+    name: str,
+    max_iter: int,
+    tol: float,
+    relaxation: float,
+) -> Unfolding:
+    """Sweep in `units`, and give the result in those of the user."""
     flipped = _transpose(pairs)
     scale = _stress(_sums(pairs, 0 * X, 0 * Y))
     sums = _sums(pairs, X, Y)
@@ -180,7 +195,10 @@ def unfold_from(
             history.append(_stress(sums))
         if converged:
             break
-    return Unfolding(name, *_orient(X, Y), np.array(history), scale, converged)
+    share = history[-1] / scale if scale > 0 else 0.0
+    rows, columns = (units.lengths(points) for points in _orient(X, Y))
+    stresses = units.stresses(np.array([*history, scale]))
+    return Unfolding(name, rows, columns, stresses[:-1], float(stresses[-1]), share, converged)
 
 
 def half_sweep(points: Floats, sums: MajorizationSums) -> Floats:
@@ -188,13 +206,16 @@ def half_sweep(points: Floats, sums: MajorizationSums) -> Floats:
 
     Each becomes the mean, over column points y, of the place at distance delta from y on the
     line from y to it: ``x' = (sum w y + x sum(w delta/d) - sum(w (delta/d) y)) / sum w``.
+    A point without any weight, such as the column of a word that is near to none, is free, and
+    stays where it is.
 
     References
     ----------
     .. [1] Heiser, W. J. (1987). Joint ordination of species and sites: the unfolding technique.
     """
     pull = sums.moment + points * sums.ratio[:, None] - sums.ratio_moment
-    moved: Floats = pull / sums.weight[:, None]
+    weight = np.asarray(sums.weight)[:, None]
+    moved: Floats = np.where(weight > 0, pull / np.where(weight > 0, weight, 1.0), points)
     return moved
 
 
@@ -205,13 +226,17 @@ def best_of(results: Iterable[Unfolding]) -> Unfolding:
     """
     best: Unfolding | None = None
     for result in results:
-        if best is None or result.stress < best.stress:
+        if best is None or _rank(result) < _rank(best):
             best = result
         if best.normalized_stress <= EXACT:
             break
     if best is None:
         raise InputError("there must be at least one start to choose from, got none")
     return best
+
+
+def _rank(result: Unfolding) -> tuple[float, float]:
+    return result.normalized_stress, result.stress
 
 
 def _relax(old: Floats, new: Floats, relaxation: float) -> Floats:

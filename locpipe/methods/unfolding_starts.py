@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse.linalg import svds
+from scipy.sparse.linalg import ArpackError, svds
 
 from locpipe.blocks import PairSource
 from locpipe.engines import single_threaded_libraries
@@ -24,11 +26,18 @@ so of ten hardly ever none does."""
 _FLAT = 1e-9
 """Least eigenvalue of T T^T beside 1 or the largest; below it there is only rounding."""
 
+_ALIKE = 1e-13
+"""Largest doubly centred square beside the largest square; below it there is only rounding."""
+
 
 def random_start(pairs: PairSource, n_components: int, seed: int, number: int) -> Points:
     """Row and column points nearly in one place, different for each `number`."""
-    m, n = pairs.shape
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(number,)))
+    return _tiny(pairs, n_components, rng)
+
+
+def _tiny(pairs: PairSource, n_components: int, rng: np.random.Generator) -> Points:
+    m, n = pairs.shape
     points = rng.standard_normal((m + n, n_components))
     total_weight = fold(MajorizationStep(1), np.zeros((m, 1)), np.zeros((n, 1)), pairs=pairs)[0]
     typical = np.sqrt(_stress_at(pairs, 0 * points, 0.0) / total_weight.sum())
@@ -44,8 +53,10 @@ def spectral_start(pairs: PairSource, n_components: int) -> Points:
     ``-1/2 H D^2 H = P Q^T`` gives the centred points up to a linear map T: ``X = P T``,
     ``Y = Q T^-T + c``.  The row means of ``D^2`` are linear in ``T T^T`` and ``T c``, and least
     squares gives both [1]_, [2]_.  Exact for error-free distances.  Where the squares have no
-    positive definite T T^T (ranks: all rows have the same mean), T is the identity.  Missing
-    cells are filled from row and column means; weights play no part.  O(m n n_components).
+    positive definite T T^T (ranks: all rows have the same mean), T is the identity.  Where they
+    are a row part plus a column part (all dissimilarities alike), ``P Q^T`` is 0 and says
+    nothing: then the points are random, nearly in one place.  Missing cells are filled from row
+    and column means; weights play no part.  O(m n n_components).
 
     References
     ----------
@@ -54,12 +65,18 @@ def spectral_start(pairs: PairSource, n_components: int) -> Points:
     .. [2] Gold, E. M. (1973). Metric unfolding: data requirement for unique solution and
        clarification of Schoenemann's algorithm. Psychometrika 38, 555-569.
     """
-    squares = _filled(np.asarray(pairs.tile(slice(None), slice(None))[0], dtype=np.float64)) ** 2
+    delta = np.asarray(pairs.tile(slice(None), slice(None))[0], dtype=np.float64)
+    # Near 1, so that the least squares weigh P^2, P and 1 alike whatever the unit.
+    exponent = int(np.frexp(np.nanmax(delta))[1])
+    squares = _filled(np.ldexp(delta, -exponent)) ** 2
+    inner = _centred(squares)
+    if np.abs(inner).max() <= _ALIKE * squares.max():
+        return _tiny(pairs, n_components, np.random.default_rng(0))
     with single_threaded_libraries():
-        P, Q = _factors(squares, n_components)
+        P, Q = _factors(inner, n_components)
         T, shift = _metric(P, squares.mean(axis=1))
         X, Y = P @ T, Q @ np.linalg.inv(T).T + shift
-    return _scaled(pairs, X, Y)
+    return _scaled(pairs, np.ldexp(X, exponent), np.ldexp(Y, exponent))
 
 
 def _filled(delta: Floats) -> Floats:
@@ -72,19 +89,30 @@ def _filled(delta: Floats) -> Floats:
     return np.where(missing, np.maximum(row + column, 0.0), delta)
 
 
-def _factors(squares: Floats, p: int) -> Points:
-    """P and Q of rank p with ``P Q^T`` nearest to the doubly centred squares."""
+def _centred(squares: Floats) -> Floats:
     rows, columns = squares.mean(axis=1, keepdims=True), squares.mean(axis=0, keepdims=True)
-    inner = -0.5 * (squares - rows - columns + squares.mean())
-    if p < min(inner.shape) - 1:
-        # A fixed start vector, in no special position: the same points every time.
-        start = np.random.default_rng(0).standard_normal(min(inner.shape))
-        u, s, vt = svds(inner, k=p, v0=start)
-    else:
-        u, s, vt = np.linalg.svd(inner, full_matrices=False)
+    inner: Floats = -0.5 * (squares - rows - columns + squares.mean())
+    return inner
+
+
+def _factors(inner: Floats, p: int) -> Points:
+    """P and Q of rank p with ``P Q^T`` nearest to the doubly centred squares."""
+    u, s, vt = _largest(inner, p)
     order = np.argsort(-s, kind="stable")[:p]
     root = np.sqrt(s[order])
     return u[:, order] * root, vt[order].T * root
+
+
+def _largest(inner: Floats, p: int) -> tuple[Floats, Floats, Floats]:
+    if p < min(inner.shape) - 1:
+        # A fixed start vector, in no special position: the same points every time.
+        start = np.random.default_rng(0).standard_normal(min(inner.shape))
+        # ARPACK gives up on some matrices of low rank; LAPACK, slower, does not.
+        with suppress(ArpackError):
+            u, s, vt = (np.asarray(part, np.float64) for part in svds(inner, k=p, v0=start))
+            return u, s, vt
+    u, s, vt = np.linalg.svd(inner, full_matrices=False)
+    return u, s, vt
 
 
 def _metric(P: Floats, means: Floats) -> tuple[Floats, Floats]:

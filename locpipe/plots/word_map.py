@@ -53,6 +53,7 @@ def word_map(
     title: str = "",
     subtitle: str = "",
     by_rank: bool = True,
+    tags: Mapping[str, str] | None = None,
 ) -> int:
     """Draw words where a map puts them, over their density.
 
@@ -78,6 +79,8 @@ def word_map(
     title, subtitle : str
     by_rank : bool, default True
         Whether labels shrink from word to word; if not, all have one size.
+    tags : mapping of str to str, optional
+        Text to store in the PNG file, by keyword.
 
     Returns
     -------
@@ -124,7 +127,7 @@ def word_map(
         placed = _draw_words(figure, axes, words, points, colours, fonts, right)
         if heads is not None:
             _draw_arrows(axes, points[placed], heads[placed])
-        _save(figure, Path(path))
+        _save(figure, Path(path), tags or {})
     return int(np.count_nonzero(placed))
 
 
@@ -309,10 +312,10 @@ def _draw_legend(
         text.set_parse_math(False)
 
 
-def _save(figure: Figure, path: Path) -> None:
+def _save(figure: Figure, path: Path, tags: Mapping[str, str]) -> None:
     """Write the picture in one move, so that nobody reads half of it."""
     drawn = io.BytesIO()
-    figure.savefig(drawn, format="png", metadata={"Software": None})
+    figure.savefig(drawn, format="png", metadata={"Software": None, **tags})
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         beside.write_bytes(drawn.getbuffer())

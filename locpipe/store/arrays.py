@@ -18,14 +18,37 @@ from numpy.typing import NDArray
 
 from locpipe.errors import InputError, StoreError
 from locpipe.store.folder import Folder, told
+from locpipe.store.metadata import read_root
 from locpipe.store.schema import ArraySpec
 
 if TYPE_CHECKING:
     import zarr
 
-__all__ = ["create_array", "open_array", "read_region", "spec_of", "write_block"]
+__all__ = [
+    "TornError",
+    "check_files",
+    "create_array",
+    "open_array",
+    "read_array",
+    "read_region",
+    "remedy",
+    "spec_of",
+    "write_block",
+]
 
 AnyArray = NDArray[Any]
+
+
+class TornError(StoreError):
+    """A file of a store is torn or missing: its block is to be computed again."""
+
+
+def remedy(folder: Folder) -> str:
+    """What to do about a torn file."""
+    with suppress(InputError, StoreError):
+        if (read_root(folder) or {}).get("complete") is False:
+            return "run again: only what is torn is computed again"
+    return "restore it from a copy, or compute the store again with if_exists=replace"
 
 
 def create_array(folder: Folder, path: str, spec: ArraySpec) -> None:
@@ -76,9 +99,9 @@ def open_array(folder: Folder, path: str, *, write: bool = False) -> zarr.Array[
             "check the path and the name"
         ) from error
     except (ValueError, KeyError, TypeError, OSError) as error:
-        raise StoreError(
+        raise TornError(
             f"{folder.path / path / 'zarr.json'} must describe a Zarr array, but is torn "
-            f"({error}); restore it from a copy, or compute the store again with if_exists=replace"
+            f"({error}); {remedy(folder)}"
         ) from error
     return array.with_config({"write_empty_chunks": True}) if write else array
 
@@ -160,11 +183,24 @@ def read_region(
         raise
     except Exception as error:  # codecs raise whatever they like
         torn = next(_torn_chunks(folder, path, array), folder.path / path)
-        raise StoreError(
+        raise TornError(
             f"{torn}, a chunk of {path!r}, must decode to what was written, but is torn ({error}); "
-            "restore it from a copy, or compute the store again with if_exists=replace"
+            f"{remedy(folder)}"
         ) from error
     return values.astype(object) if values.dtype.kind == "T" else values
+
+
+def read_array(folder: Folder, path: str) -> AnyArray:
+    """Read a whole array that was wholly written.
+
+    Raises
+    ------
+    StoreError
+        If there is none, or a file of it is torn or missing, which is then named.
+    """
+    array = open_array(folder, path)
+    check_files(folder, path, array)
+    return read_region(folder, path, array, (slice(None),) * array.ndim)
 
 
 def _torn_chunks(folder: Folder, path: str, array: zarr.Array[Any]) -> Iterator[Any]:
@@ -180,9 +216,9 @@ def check_files(folder: Folder, path: str, array: zarr.Array[Any]) -> None:
     for region in _chunk_regions(array):
         key = chunk_key(array, path, region)
         if not folder.exists(key):
-            raise StoreError(
-                f"{folder.path / key}, a chunk of {path!r}, was written but is missing; restore it "
-                "from a copy, or compute the store again with if_exists=replace"
+            raise TornError(
+                f"{folder.path / key}, a chunk of {path!r}, was written but is missing; "
+                f"{remedy(folder)}"
             )
 
 

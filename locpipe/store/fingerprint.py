@@ -77,9 +77,9 @@ def digest_inputs(
     """Digest inputs by content.
 
     Digests of files are kept in the user's cache folder (``$XDG_CACHE_HOME/locpipe``, default
-    ``~/.cache/locpipe``) by path, size, time of change and inode, so that a second run does not
-    read them again.  A folder, such as a Zarr store, is digested by its listing: names, sizes
-    and times of its files.
+    ``~/.cache/locpipe``) by path, size, times of change (mtime and ctime) and inode, so that a
+    second run does not read them again.  A folder, such as a Zarr store, is digested by its
+    listing: names, sizes and times of its files.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def _digest_file(path: Path) -> InputDigest:
         sha256 = hashlib.file_digest(file, "sha256").hexdigest()
     if _state(path.stat()) != _state(before):
         raise InputError(f"input {path} must not change while it is read, but did; run again")
-    if time.time_ns() - before.st_mtime_ns > _SETTLED_NS:
+    if time.time_ns() - max(before.st_mtime_ns, before.st_ctime_ns) > _SETTLED_NS:
         _remember(entry, sha256)
     return InputDigest(str(path), before.st_size, sha256)
 
@@ -141,8 +141,9 @@ def _digest_folder(path: Path) -> InputDigest:
     return InputDigest(str(path), n_bytes, total.hexdigest())
 
 
-def _state(status: os.stat_result) -> tuple[int, int, int]:
-    return status.st_size, status.st_mtime_ns, status.st_ino
+def _state(status: os.stat_result) -> tuple[int, ...]:
+    # Whoever sets a file's time back cannot set back when that was done (ctime).
+    return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
 
 
 def _cache_entry(path: Path, status: os.stat_result) -> Path | None:

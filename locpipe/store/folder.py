@@ -21,13 +21,17 @@ from locpipe.errors import InputError, StoreError
 if TYPE_CHECKING:
     from zarr.storage import LocalStore
 
-__all__ = ["Folder", "Url", "told"]
+__all__ = ["Folder", "Url", "resolve", "told"]
 
 Url = str | os.PathLike[str]
 
 _SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*)://")
 # What an atomic write leaves when it is killed: ours and zarr's LocalStore's have the same form.
 _PARTIAL = re.compile(r"\.[0-9a-f]{32}\.partial$")
+# In bytes, below what file systems take (255 and 4096): locks add to the store's name, and keys
+# to its path.
+_LONGEST_NAME = 160
+_LONGEST_PATH = 3072
 
 
 @contextmanager
@@ -62,7 +66,8 @@ class Folder:
         Raises
         ------
         InputError
-            If the path is empty or has another scheme.
+            If the path is empty, too long, the root of the file system, goes round in circles,
+            or has another scheme.
         """
         text = os.fspath(url)
         if not text.strip() or "\0" in text:
@@ -73,7 +78,15 @@ class Folder:
                 f"a store must be a local path, got {text!r}; {scheme[1]}:// stores are not "
                 "supported yet: write to a local or mounted folder"
             )
-        return cls(Path(os.path.realpath(os.path.expanduser(text.removeprefix("file://")))))
+        try:
+            path = Path(os.path.realpath(os.path.expanduser(text.removeprefix("file://"))))
+        except OSError as error:  # a relative path, and the current folder is gone
+            raise InputError(
+                f"a store's path must lead somewhere, got {text!r} ({error.strerror}); give an "
+                "absolute path"
+            ) from error
+        _check_path(path)
+        return cls(path)
 
     @property
     def lock_path(self) -> Path:
@@ -126,10 +139,15 @@ class Folder:
         with told("write", path):
             path.parent.mkdir(parents=True, exist_ok=True)
             partial = path.with_suffix(f".{uuid.uuid4().hex}.partial")
-            partial.write_bytes(content)
-            if sync:
-                _fsync(partial)
-            partial.replace(path)
+            try:
+                partial.write_bytes(content)
+                if sync:
+                    _fsync(partial)
+                partial.replace(path)
+            except OSError:
+                with suppress(OSError):
+                    partial.unlink(missing_ok=True)
+                raise
             if sync:
                 _fsync_folder(path.parent)
 
@@ -156,6 +174,47 @@ class Folder:
             with told("remove", path):
                 path.unlink(missing_ok=True)
         return len(found)
+
+
+def resolve(url: Url) -> Path:
+    """The absolute path of a store, as every function of this room understands it.
+
+    Home folders and symbolic links are resolved, and the path has a last name even where it was
+    given as ``"."``; the store need not exist.
+
+    Parameters
+    ----------
+    url : str or path
+
+    Raises
+    ------
+    InputError
+        If no store can be at this path.
+
+    Examples
+    --------
+    >>> resolve("file:///no/such/../map.zarr").as_posix()
+    '/no/map.zarr'
+    """
+    return Folder.at(url).path
+
+
+def _check_path(path: Path) -> None:
+    if not path.name:
+        raise InputError(f"a store must be a folder with a name, got {path}; give one below it")
+    too_long = len(os.fsencode(path.name)) > _LONGEST_NAME or len(os.fsencode(path)) > _LONGEST_PATH
+    if too_long or any(len(os.fsencode(part)) > 255 for part in path.parts):
+        raise InputError(
+            f"a store's name must have at most {_LONGEST_NAME} bytes, a folder's above it 255 and "
+            f"the whole path {_LONGEST_PATH}, got {str(path)[:40]!r}...; shorten it"
+        )
+    # Links are resolved by now, so one that is left leads back to itself.
+    for place in (path, *path.parents):
+        if place.is_symlink():
+            raise InputError(
+                f"a store's path must lead somewhere, but {place} is a symbolic link that leads "
+                "back to itself; remove the link or choose another path"
+            )
 
 
 def _fsync(path: Path) -> None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import tempfile
 import threading
@@ -39,6 +40,7 @@ STALE_SECONDS = 120.0
 _START_TOLERANCE_SECONDS = 2.0
 # Without links a lock is created and filled in two steps; a reader waits this long for the second.
 _FILL_SECONDS = 1.0
+_TOKEN = re.compile(r"[0-9a-f]{32}")
 
 
 @dataclass(frozen=True)
@@ -156,8 +158,13 @@ class Lock:
         """Give the store back; harmless if it was taken over."""
         self._stop.set()
         self._thread.join()
-        with suppress(StoreError):  # someone is taking it over right now: theirs to keep
+        try:
             _remove(self._path, self._holder, self._holder)
+        except StoreError as error:
+            # Without a cause, someone is taking it over right now: theirs to keep.  With one, a
+            # claim could not be written, as on a full disk: removing needs no space.
+            if isinstance(error.__cause__, OSError):
+                _remove_plainly(self._path, self._holder)
 
     def _beat(self) -> None:
         while not self._stop.wait(BEAT_SECONDS):
@@ -223,6 +230,12 @@ def _remove(path: Path, holder: Holder, me: Holder) -> None:
     claim.unlink(missing_ok=True)
 
 
+def _remove_plainly(path: Path, holder: Holder) -> None:
+    with suppress(OSError, StoreError):  # then it is stale once this process has ended
+        if _names(path, holder):
+            path.unlink()
+
+
 def _claim(path: Path, holder: Holder) -> Path:
     return path.with_name(f"{path.name}.{holder.token}")
 
@@ -237,7 +250,11 @@ def _create(path: Path, me: Holder) -> bool:
     content = json.dumps(asdict(me))
     fresh = path.with_name(f"{path.name}.{me.token}.new")
     with told("create", path):
-        fresh.write_text(content, encoding="utf-8")
+        try:
+            fresh.write_text(content, encoding="utf-8")
+        except OSError:
+            fresh.unlink(missing_ok=True)
+            raise
         try:
             os.link(fresh, path)
         except FileExistsError:
@@ -256,8 +273,12 @@ def _create_exclusively(path: Path, content: str) -> bool:
         descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
     except FileExistsError:
         return False
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(content)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(content)
+    except OSError:
+        path.unlink(missing_ok=True)
+        raise
     return True
 
 
@@ -287,17 +308,30 @@ def _read(path: Path) -> Holder | None:
 
 
 def _parse(path: Path) -> Holder | None:
-    """The holder that a file names; None if it is not there or not filled."""
+    """The holder that a file names; None if it is not there, not filled, or not a lock's."""
     try:
-        return Holder(**json.loads(path.read_text(encoding="utf-8")))
+        holder = Holder(**json.loads(path.read_text(encoding="utf-8")))
+        return holder if _is_sound(holder) else None
     except (FileNotFoundError, ValueError, TypeError):
         return None
     except OSError as error:
         raise StoreError(f"cannot read {path}: {error.strerror}; check its permissions") from error
 
 
+def _is_sound(holder: Holder) -> bool:
+    """Whether its fields are what `Holder.me` makes: the token becomes part of a file's name."""
+    texts = (holder.token, holder.host, holder.namespace, holder.since)
+    numbers_are = isinstance(holder.pid, int) and isinstance(holder.started, int | float)
+    return (
+        all(isinstance(text, str) for text in texts)
+        and numbers_are
+        and _TOKEN.fullmatch(holder.token) is not None
+        and 0 < holder.pid < 2**31
+    )
+
+
 def _unknown(path: Path) -> Holder | None:
-    """A lock whose creator died before it could fill it: it is judged by its age alone."""
+    """A lock that names no holder, as if its creator died early: judged by its age alone."""
     try:
         status = path.stat()
     except FileNotFoundError:

@@ -30,6 +30,16 @@ RUN = "_run"
 _ROOT = "zarr.json"
 _RECORDED = ("locpipe", "numpy", "scipy", "scikit-learn", "zarr", "dask", "distributed")
 
+_TYPES = {
+    "flow": str,
+    "parameters": dict,
+    "plan": dict,
+    "fingerprint": str,
+    "versions": dict,
+    "created": str,
+    "complete": bool,
+}
+
 _log = logging.getLogger(__name__)
 
 
@@ -94,25 +104,36 @@ def read_root(folder: Folder) -> dict[str, Any] | None:
     InputError
         If a file stands at the path.
     StoreError
-        If the folder holds something else, or a store that cannot be understood.
+        If the folder holds something else, or a store of another schema version.
+
+    Notes
+    -----
+    Where the root is torn, and the folder still is a locpipe store, the attributes consist of
+    ``damage``: what is wrong, in one sentence.
     """
     if folder.is_file():
         raise InputError(f"a store is a folder, but {folder.path} is a file; choose another path")
     if folder.is_empty():
         return None
-    content = folder.read(_ROOT)
-    attributes = {} if content is None else _attributes(folder, _ROOT, content)
-    if attributes.get("schema") != SCHEMA:
+    content = folder.read(_ROOT) or b""
+    attributes = _attributes(content)
+    if attributes is None or attributes.get("schema") != SCHEMA:
+        if _is_ours(folder, content):
+            return {"damage": _damage(folder, "it is torn")}
         raise StoreError(
             f"{folder.path} must be a locpipe store or an empty folder, but holds something else; "
             "choose another path (locpipe does not delete what it did not write)"
         )
-    if attributes.get("schema_version") != SCHEMA_VERSION:
+    version = attributes.get("schema_version")
+    if not isinstance(version, int):
+        return {"damage": _damage(folder, f"its schema_version is {version!r}")}
+    if version != SCHEMA_VERSION:
         raise StoreError(
-            f"{folder.path} has schema version {attributes.get('schema_version')}, and this "
+            f"{folder.path} has schema version {version}, and this "
             f"locpipe reads version {SCHEMA_VERSION}; use the locpipe that wrote it or another path"
         )
-    return attributes
+    wrong = [] if attributes.get("replacing") else _wrong(attributes)
+    return {"damage": _damage(folder, f"it lacks {wrong}")} if wrong else attributes
 
 
 def write_root(
@@ -144,10 +165,13 @@ class Done:
     ----------
     kind : {"array", "parts"}
     mask : bool array (n_blocks,)
+    description : str
+        Of parts; an array keeps its own.
     """
 
     kind: str
     mask: NDArray[np.bool_]
+    description: str = ""
 
     @property
     def count(self) -> tuple[int, int]:
@@ -166,6 +190,7 @@ def write_done(folder: Folder, name: str, done: Done) -> None:
     attributes = {
         "kind": done.kind,
         "n_blocks": done.mask.size,
+        "description": done.description,
         "done": edges.reshape(-1, 2).tolist(),
     }
     folder.write(f"{RUN}/{name}/{_ROOT}", _bytes(_group(attributes)), sync=False)
@@ -184,8 +209,8 @@ def read_done(folder: Folder, name: str) -> Done | None:
         mask = np.zeros(int(attributes["n_blocks"]), dtype=bool)
         for start, stop in attributes["done"]:
             mask[start:stop] = True
-        return Done(str(attributes["kind"]), mask)
-    except (ValueError, KeyError, TypeError):
+        return Done(str(attributes["kind"]), mask, str(attributes.get("description", "")))
+    except (ValueError, KeyError, TypeError, AttributeError):
         _log.warning(
             "the done record of %r in %s is torn: its blocks count as not done", name, folder.path
         )
@@ -206,12 +231,27 @@ def _bytes(document: Mapping[str, Any]) -> bytes:
     return json.dumps(document, allow_nan=False).encode()
 
 
-def _attributes(folder: Folder, key: str, content: bytes) -> dict[str, Any]:
+def _attributes(content: bytes) -> dict[str, Any] | None:
+    """Attributes of a group; None if its JSON is torn."""
     try:
         attributes = json.loads(content).get("attributes", {})
-    except (ValueError, AttributeError) as error:
-        raise StoreError(
-            f"{folder.path / key} must be JSON that describes a Zarr group, but is torn ({error}); "
-            "restore it from a copy, or choose another output"
-        ) from error
-    return dict(attributes)
+    except (ValueError, AttributeError):
+        return None
+    return attributes if isinstance(attributes, dict) else None
+
+
+def _is_ours(folder: Folder, content: bytes) -> bool:
+    """Whether a folder with a root that cannot be read is a locpipe store all the same."""
+    return SCHEMA.encode() in content or folder.exists(f"{RUN}/{_ROOT}")
+
+
+def _wrong(attributes: Mapping[str, Any]) -> list[str]:
+    """Names of the root attributes that are missing or of another type."""
+    return [name for name, kind in _TYPES.items() if not isinstance(attributes.get(name), kind)]
+
+
+def _damage(folder: Folder, reason: str) -> str:
+    return (
+        f"{folder.path / _ROOT} must be JSON that describes a locpipe run, but {reason}; "
+        "restore it from a copy, or compute the store again with if_exists=replace"
+    )

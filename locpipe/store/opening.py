@@ -59,6 +59,7 @@ def open_run(
         What to do with a store that is there: "resume" goes on if it is the same run and fails
         otherwise, so does "default"; "replace" deletes it, if it is a locpipe store, but goes on
         with the same run where that is unfinished: the numbers are those of a new start.
+        A store whose root is torn is replaced only.
 
     Returns
     -------
@@ -76,7 +77,9 @@ def open_run(
         raise InputError(f"if_exists must be one of {', '.join(IF_EXISTS)}, got {if_exists!r}")
     folder = Folder.at(url)
     wanted = _new_root(flow, parameters, fingerprint, plan)
-    read_root(folder)  # says what is wrong before a lock file appears beside it
+    stored = read_root(folder)  # says what is wrong before a lock file appears beside it
+    if stored is not None:
+        _check_sound(stored, if_exists)
     lock = Lock(folder)
     try:
         return Run(folder, lock, _settle(folder, wanted, if_exists))
@@ -148,9 +151,10 @@ def _settle(folder: Folder, wanted: Root, if_exists: str) -> Root:
     if stored is None:
         write_root(folder, wanted)
         return wanted
+    _check_sound(stored, if_exists)
     starts_over = if_exists == "replace" and not _unfinished_same_run(stored, wanted)
     if stored.get("replacing") or starts_over:
-        _clear(folder, stored)
+        _clear(folder)
         write_root(folder, wanted)
         return wanted
     if if_exists == "fail":
@@ -165,12 +169,18 @@ def _settle(folder: Folder, wanted: Root, if_exists: str) -> Root:
     return stored
 
 
-def _clear(folder: Folder, stored: Root) -> None:
+def _check_sound(stored: Root, if_exists: str) -> None:
+    if stored.get("damage") and if_exists != "replace":
+        raise StoreError(stored["damage"])
+
+
+def _clear(folder: Folder) -> None:
     """Delete the results of a run, and nothing that is not its own.
 
     The root says "replacing" while this goes on, so a run killed here is never resumed.
     """
-    write_root(folder, {**stored, "complete": False, "replacing": True})
+    mark = {"schema": SCHEMA, "schema_version": SCHEMA_VERSION, "replacing": True}
+    write_root(folder, {**mark, "complete": False})
     for name in result_names(folder):
         folder.remove(name)
     folder.remove(RUN)
@@ -178,6 +188,8 @@ def _clear(folder: Folder, stored: Root) -> None:
 
 
 def _unfinished_same_run(stored: Root, wanted: Root) -> bool:
+    if stored.get("damage"):
+        return False
     same_version = stored["versions"].get("locpipe") == wanted["versions"]["locpipe"]
     same_run = (stored["flow"], stored["fingerprint"]) == (wanted["flow"], wanted["fingerprint"])
     return same_run and same_version and not stored["complete"]

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from locpipe.errors import InputError, StoreError
+from locpipe.errors import InputError
 from locpipe.store.arrays import (
     AnyArray,
-    check_files,
+    TornError,
     create_array,
-    open_array,
-    read_region,
+    read_array,
+    remedy,
     spec_of,
     write_block,
 )
@@ -22,7 +22,7 @@ from locpipe.store.folder import Folder
 from locpipe.store.metadata import RUN
 from locpipe.store.schema import ArraySpec
 
-__all__ = ["array_names", "read_part", "write_part"]
+__all__ = ["array_names", "part_key", "read_part", "write_part"]
 
 # A chunk of 8-byte items is then 128 MiB: below every codec's limit, and few files per part.
 _CHUNK_ITEMS = 2**24
@@ -48,7 +48,7 @@ def write_part(folder: Folder, name: str, part: int, arrays: object) -> None:
         "node_type": "group",
         "attributes": {"arrays": [str(key) for key in arrays]},
     }
-    folder.write(f"{_path(name, part)}/zarr.json", json.dumps(group).encode(), sync=True)
+    folder.write(part_key(name, part), json.dumps(group).encode(), sync=True)
 
 
 def _write_array(folder: Folder, path: str, name: str, data: AnyArray) -> None:
@@ -74,10 +74,7 @@ def read_part(folder: Folder, name: str, part: int) -> dict[str, AnyArray]:
     """
     found: dict[str, AnyArray] = {}
     for key in array_names(folder, name, part):
-        path = _path(name, part, key)
-        array = open_array(folder, path)
-        check_files(folder, path, array)
-        found[key] = read_region(folder, path, array, (slice(None),))
+        found[key] = read_array(folder, _path(name, part, key))
     return found
 
 
@@ -89,15 +86,20 @@ def array_names(folder: Folder, name: str, part: int) -> list[str]:
     StoreError
         If the part was not written to its end.
     """
-    key = f"{_path(name, part)}/zarr.json"
+    key = part_key(name, part)
     try:
         names: list[Any] = json.loads(folder.read(key) or b"")["attributes"]["arrays"]
     except (ValueError, KeyError, TypeError) as error:
-        raise StoreError(
+        raise TornError(
             f"{folder.path / key} must list the arrays of part {part} of {name!r}, but is missing "
-            "or torn; compute the store again with if_exists=replace"
+            f"or torn; {remedy(folder)}"
         ) from error
     return [str(item) for item in names]
+
+
+def part_key(name: str, part: int) -> str:
+    """The key of a part's list of arrays."""
+    return f"{_path(name, part)}/zarr.json"
 
 
 def _path(name: str, part: int, *rest: object) -> str:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 import threading
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
 
-from locpipe.errors import InputError, StoreError
+from locpipe.errors import InputError, LocpipeError, StoreError
 from locpipe.store import arrays, parts
-from locpipe.store.arrays import AnyArray
+from locpipe.store.arrays import AnyArray, TornError
 from locpipe.store.folder import Folder
 from locpipe.store.lock import Lock
 from locpipe.store.metadata import (
@@ -24,8 +26,12 @@ from locpipe.store.metadata import (
     write_root,
 )
 from locpipe.store.schema import ArraySpec, PartsSpec, Spec, check_block, check_together
+from locpipe.store.verify import lost_blocks, torn_blocks
+from locpipe.store.writer import BlockWriter
 
-__all__ = ["RESERVED", "BlockWriter", "Run"]
+__all__ = ["RESERVED", "Run"]
+
+_log = logging.getLogger(__name__)
 
 RESERVED = (
     "schema",
@@ -39,43 +45,6 @@ RESERVED = (
     "replacing",
     "complete",
 )
-
-
-@dataclass(frozen=True)
-class BlockWriter:
-    """Writes one block or part of a result; small, so that it rides in a graph to the workers.
-
-    Parameters
-    ----------
-    url : str
-        Absolute path of the store.
-    spec : ArraySpec or PartsSpec
-    """
-
-    url: str
-    spec: Spec
-
-    def __call__(self, block: int, data: object) -> None:
-        """Write one whole block, durably, but do not record it: that is the driver's part.
-
-        Parameters
-        ----------
-        block : int
-        data : array of the block's shape, or mapping of names to 1-d arrays for a part
-
-        Raises
-        ------
-        InputError
-            If there is no such block, or the data do not fit it.
-        StoreError
-            If the disk refuses.
-        """
-        check_block(self.spec, block)
-        folder = Folder.at(self.url)
-        if isinstance(self.spec, PartsSpec):
-            parts.write_part(folder, self.spec.name, block, data)
-        else:
-            arrays.write_block(folder, self.spec.name, self.spec, block, data)
 
 
 class Run:
@@ -106,9 +75,14 @@ class Run:
         """Return the run itself."""
         return self
 
-    def __exit__(self, *_: object) -> None:
-        """Give the lock back."""
-        self.close()
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        """Give the lock back; after a torn file, as a task may have met it, forget its block."""
+        try:
+            if isinstance(error, TornError):
+                with suppress(LocpipeError):  # what was met first is what is told
+                    self.verify()
+        finally:
+            self.close()
 
     def close(self) -> None:
         """Give the lock back; what is recorded stays."""
@@ -192,10 +166,15 @@ class Run:
         self._open_for("record blocks in")
         for block in blocks:
             check_block(self._spec(name), block)
+        self._set_done(name, blocks, True)
+
+    def _set_done(self, name: str, blocks: Sequence[int], value: bool) -> None:
         self._lock.check()
+        if not blocks:
+            return
         with self._guard:
             mask = self._done[name].mask.copy()
-            mask[list(blocks)] = True
+            mask[list(blocks)] = value
             done = replace(self._done[name], mask=mask)
             write_done(self._folder, name, done)
             self._done[name] = done
@@ -231,9 +210,8 @@ class Run:
                 f"{name!r} in {self.url} can be read once all blocks are done, and {len(todo)} of "
                 f"{self._specs[name].n_blocks} are not; run it to the end first"
             )
-        array = arrays.open_array(self._folder, name)
-        arrays.check_files(self._folder, name, array)
-        return arrays.read_region(self._folder, name, array, (slice(None),) * array.ndim)
+        with self._forgetting(name):
+            return arrays.read_array(self._folder, name)
 
     def read_part(self, name: str, part: int) -> dict[str, AnyArray]:
         """One part of a ragged result.
@@ -248,7 +226,48 @@ class Run:
             raise StoreError(
                 f"part {part} of {name!r} in {self.url} is not done; compute it before reading it"
             )
-        return parts.read_part(self._folder, name, part)
+        with self._forgetting(name):
+            return parts.read_part(self._folder, name, part)
+
+    def verify(self, *names: str) -> dict[str, list[int]]:
+        """Read every recorded block, and forget those that are torn or missing.
+
+        These are pending again.  A complete run is left as it is.  `read`, `read_part` and
+        leaving the ``with`` block by an error about a torn file do this on their own.
+
+        Parameters
+        ----------
+        *names : str
+            Results; default: all.
+
+        Returns
+        -------
+        dict of str to list of int
+            Forgotten blocks, for each result that has some.
+
+        Raises
+        ------
+        StoreError
+            If there is no such result, or the lock was lost.
+        """
+        if self.complete:
+            return {}
+        torn = {
+            name: torn_blocks(self._folder, self._spec(name), self._done[name].mask)
+            for name in names or self._specs
+        }
+        for name, blocks in torn.items():
+            self._set_done(name, blocks, False)
+        return {name: blocks for name, blocks in torn.items() if blocks}
+
+    @contextmanager
+    def _forgetting(self, name: str) -> Iterator[None]:
+        try:
+            yield
+        except TornError:
+            with suppress(LocpipeError):
+                self.verify(name)
+            raise
 
     def set_attrs(self, **attrs: object) -> None:
         """Store small results, such as a stress, as attributes of the root group (JSON).
@@ -336,7 +355,10 @@ class Run:
         self._open_for(f"add {spec.name!r} to")
         self._lock.check()
         kind = "parts" if isinstance(spec, PartsSpec) else "array"
-        done = Done(kind, np.zeros(spec.n_blocks, dtype=bool))
+        about = spec.description if isinstance(spec, PartsSpec) else ""
+        done = Done(kind, np.zeros(spec.n_blocks, dtype=bool), about)
+        # Whatever stands there has no record that can be read, and may have another form.
+        self._folder.remove(spec.name)
         # The record comes first: whatever array of ours exists has one, so `replace` knows it.
         write_done(self._folder, spec.name, done)
         if isinstance(spec, ArraySpec):
@@ -350,12 +372,24 @@ class Run:
         if done is None:
             return
         if done.kind == "parts":
-            self._specs[name] = PartsSpec(name, done.mask.size)
+            self._take(PartsSpec(name, done.mask.size, done.description), done)
         elif self._folder.exists(f"{name}/zarr.json"):
-            self._specs[name] = arrays.spec_of(self._folder, name, name)
-        else:
+            try:
+                self._take(arrays.spec_of(self._folder, name, name), done)
+            except TornError as error:
+                if self.complete:
+                    raise
+                _log.warning("%r in %s is begun again: %s", name, self.url, error)
+
+    def _take(self, spec: Spec, done: Done) -> None:
+        if spec.n_blocks != done.mask.size:
+            _log.warning("the done record of %r in %s is another array's", spec.name, self.url)
             return
-        self._done[name] = done
+        self._specs[spec.name] = spec
+        self._done[spec.name] = done
+        if not self.complete and (lost := lost_blocks(self._folder, spec, done.mask)):
+            _log.warning("blocks %s of %r in %s are gone: pending again", lost, spec.name, self.url)
+            self._set_done(spec.name, lost, False)
 
 
 def _check_same(url: str, stored: Spec, wanted: Spec) -> None:

@@ -27,6 +27,9 @@ class RunStatus:
         When the run was first started (ISO 8601, UTC).
     done : dict of str to (int, int)
         For each result that was begun: blocks done, and all blocks.
+    damage : str
+        What is wrong with a store that only if_exists=replace gets going again, in one sentence;
+        the other attributes are then empty.
     """
 
     flow: str
@@ -37,6 +40,7 @@ class RunStatus:
     attrs: Mapping[str, Any]
     created: str
     done: dict[str, tuple[int, int]]
+    damage: str = ""
 
 
 def read_status(url: Url) -> RunStatus | None:
@@ -64,6 +68,8 @@ def read_status(url: Url) -> RunStatus | None:
     root = read_root(folder)
     if root is None or root.get("replacing"):
         return None
+    if damage := root.get("damage"):
+        return RunStatus("", "", False, {}, {}, {}, "", {}, damage)
     records = {name: read_done(folder, name) for name in result_names(folder)}
     return RunStatus(
         flow=root["flow"],

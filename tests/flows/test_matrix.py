@@ -8,6 +8,8 @@ import pytest
 import zarr
 
 from locpipe.errors import InputError
+from locpipe.flows.configuration import configure
+from locpipe.flows.running import prepare
 from locpipe.flows.steps.matrix import open_matrix
 
 VALUES = np.arange(6.0).reshape(2, 3)
@@ -61,6 +63,11 @@ def save(path: Path, data: object) -> str:
         ("d.csv", "1,2", r"must be a \.npy file, a \.parquet table or a Zarr array"),
         ("d.parquet", "no", "must be a Parquet table, and cannot be read as one"),
         (
+            "when.parquet",
+            pd.DataFrame({"a": [1.0], "b": pd.to_datetime(["2026-01-02"])}),
+            r"when\.parquet' must hold real numbers, and column 'b' holds timestamp",
+        ),
+        (
             "t.parquet",
             pd.DataFrame({"a": ["x"], "b": ["y"], "c": [1.0]}),
             "at most one of text, which names the rows; it has 2 of text and 1 others",
@@ -86,3 +93,17 @@ def test_objects_are_not_unpickled(tmp_path: Path) -> None:
     np.save(tmp_path / "o.npy", np.array([[None]], dtype=object), allow_pickle=True)
     with pytest.raises(InputError, match=r"must hold numbers, and holds Python objects; save it"):
         open_matrix(str(tmp_path / "o.npy"))
+
+
+def test_torn_chunk_of_zarr_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "d.zarr"
+    zarr.create_array(path, data=np.arange(600.0).reshape(20, 30), chunks=(10, 30))
+    chunk = path / "c" / "1" / "0"
+    chunk.write_bytes(chunk.read_bytes()[:20])
+    matrix = open_matrix(str(path))
+    assert matrix.read(0, 10).shape == (10, 30)
+    with pytest.raises(InputError, match=r"d\.zarr' must be whole, and rows 10 to 19 cannot be"):
+        matrix.read(10, 20)
+    values = {"input": str(path), "output": str(tmp_path / "m.zarr")}
+    with pytest.raises(InputError, match=r"d\.zarr' must be whole, and rows 0 to 19 cannot be"):
+        prepare(configure("amds", values))

@@ -25,7 +25,7 @@ from locpipe.testing import assert_close, majorization_reference, no_compute
 @pytest.fixture(scope="module")
 def threads_client():
     with Client(
-        processes=False, n_workers=1, threads_per_worker=2, dashboard_address=None
+        processes=False, n_workers=1, threads_per_worker=2, dashboard_address="127.0.0.1:0"
     ) as client:
         yield client
 

@@ -143,6 +143,19 @@ def test_weight_0_is_missing():
     np.testing.assert_array_equal(by_nan.embedding_, by_weight.embedding_)
 
 
+def test_masked_cells_are_missing_and_masked_weights_are_0():
+    D = np.random.default_rng(7).uniform(1, 2, (12, 10))
+    hole = np.random.default_rng(2).random(D.shape) < 0.2
+    holey = np.ma.array(np.where(hole, 1e6, D), mask=hole)
+    weight = np.ma.array(np.where(hole, 1e6, 1.0), mask=hole)
+    options = {"init": "random", "n_init": 1, "max_iter": 20}
+    expected = lp.AsymmetricMDS(**options).fit(np.where(hole, np.nan, D)).embedding_
+    for cells, w in ((holey, None), (list(holey), None), (D, weight), (holey, weight)):
+        found = lp.AsymmetricMDS(**options).fit(cells, weight=w)
+        np.testing.assert_array_equal(found.embedding_, expected)
+    assert np.isnan(symmetric_and_skew(np.ma.masked_equal([[0, 2], [5, 0]], 5))[0][1, 0])
+
+
 def test_over_relaxation_ends_lower_after_as_many_sweeps():
     D = np.random.default_rng(8).uniform(0, 1, (40, 40))
     options = {"init": "random", "n_init": 1, "max_iter": 40, "tol": 0}
@@ -269,12 +282,18 @@ def changed(i, j, value):
         ([1.0, 2.0], None, r"must be a matrix with rows and columns, got shape \(2,\)"),
         (np.ones((0, 3)), None, r"must be a matrix with rows and columns, got shape \(0, 3\)"),
         ([[1.0], [1.0, 2.0]], None, "must be numbers, rows of one length"),
-        ([["a", "b"], ["c", "d"]], None, "must be numbers"),
+        ([["a", "b"], ["c", "d"]], None, "must be real numbers, got <U1; convert them first"),
+        ([[1.0, {}], [1.0, 2.0]], None, "must be numbers"),
         (changed(2, 1, -0.5), None, "must be non-negative, got -0.5 in row 2, column 1"),
         (changed(0, 3, np.inf), None, "finite, or NaN where missing, got inf in row 0, column 3"),
+        (changed(0, 3, 2e300), None, "at most 1e[+]300; divide them all, got 2e[+]300 in row 0"),
         (changed(3, slice(None), NAN), None, "every row .* but row 3 has none; drop it"),
         (changed(slice(None), 2, NAN), None, "every column .* but column 2 has none; drop it"),
         (np.zeros((5, 4)), None, "must not all be 0"),
+        (GOOD + 1j, None, "dissimilarities must be real numbers, got complex128; convert"),
+        (GOOD.astype(str), None, "dissimilarities must be real numbers, got <U"),
+        (GOOD, GOOD * 1j, "weights must be real numbers, got complex128; convert them first"),
+        (np.ma.masked_less(changed(3, slice(None), 0), 1), None, "every row .* but row 3 has none"),
         (GOOD, np.ones((4, 5)), r"shape of the dissimilarities \(5, 4\), got \(4, 5\)"),
         (GOOD, -np.ones((5, 4)), "weights must be finite and >= 0, got -1.0 in row 0, column 0"),
         (GOOD, np.full((5, 4), NAN), "weights must be finite and >= 0, got nan"),
@@ -292,15 +311,33 @@ def test_bad_dissimilarities(D, weight, message):
     ("parameters", "message"),
     [
         ({"n_components": 4}, r"below both sides of the dissimilarities \(5, 4\), got 4"),
-        ({"n_components": 0}, "n_components must be at least 1"),
-        ({"max_iter": 0}, "max_iter must be at least 1, got 0"),
-        ({"tol": -1.0}, "tol must be 0 or more, got -1.0"),
-        ({"tol": NAN}, "tol must be 0 or more, got nan"),
-        ({"relaxation": 2.0}, "relaxation must be from 1 to below 2, got 2.0"),
-        ({"relaxation": 0.5}, "relaxation must be from 1 to below 2, got 0.5"),
+        ({"n_components": 0}, "n_components must be a whole number of at least 1, got 0"),
+        ({"n_components": 1.5}, "n_components must be a whole number of at least 1, got 1.5"),
+        ({"n_components": "2"}, "n_components must be a whole number of at least 1, got '2'"),
+        ({"n_components": True}, "n_components must be a whole number of at least 1, got True"),
+        ({"max_iter": 0}, "max_iter must be a whole number of at least 1, got 0"),
+        ({"max_iter": 10.0}, "max_iter must be a whole number of at least 1, got 10.0"),
+        ({"max_iter": None}, "max_iter must be a whole number of at least 1, got None"),
+        ({"tol": -1.0}, "tol must be a number 0 or more, got -1.0"),
+        ({"tol": NAN}, "tol must be a number 0 or more, got nan"),
+        ({"tol": "1e-6"}, "tol must be a number 0 or more, got '1e-6'"),
+        ({"tol": True}, "tol must be a number 0 or more, got True"),
+        ({"relaxation": 2.0}, "relaxation must be a number from 1 to below 2, got 2.0"),
+        ({"relaxation": 0.5}, "relaxation must be a number from 1 to below 2, got 0.5"),
+        ({"relaxation": "1"}, "relaxation must be a number from 1 to below 2, got '1'"),
+        ({"relaxation": [1.9]}, r"relaxation must be a number from 1 to below 2, got \[1.9\]"),
+        ({"model": None}, r"model must be one of \['unfolding'\], got None"),
+        ({"init": None}, r"init must be one of .* or a pair of arrays, got None"),
+        ({"init": (GOOD,)}, r"init must be one of .* or a pair of arrays, got \("),
+        ({"init": (1j * GOOD, GOOD)}, "init must be real numbers, got complex128"),
+        ({"init": (None, "b")}, "init must be"),
+        ({"n_init": 2.5}, "n_init must be a whole number of at least 1, got 2.5"),
+        ({"n_init": "3", "init": "spectral"}, "n_init must be a whole number .* got '3'"),
+        ({"random_state": True}, "random_state must be a whole number of at least 0, got True"),
+        ({"random_state": 1.0}, "random_state must be a whole number of at least 0, got 1.0"),
         ({"model": "slide"}, r"model must be one of \['unfolding'\], got 'slide'"),
         ({"init": "pca"}, r"init must be one of \['both', 'spectral', 'random'\] .* got 'pca'"),
-        ({"n_init": 0}, "n_init must be at least 1, got 0"),
+        ({"n_init": 0}, "n_init must be a whole number of at least 1, got 0"),
         ({"random_state": None}, "random_state must be a whole number of at least 0, got None"),
         ({"random_state": -1}, "random_state must be a whole number of at least 0, got -1"),
         ({"init": (np.ones((4, 2)), np.ones((4, 2)))}, r"init must have shapes \(5, 2\) and"),

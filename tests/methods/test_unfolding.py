@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 from locpipe.blocks import ArrayPairs
+from locpipe.corpus.dissimilarity import rank_dissimilarity
 from locpipe.errors import InputError
 from locpipe.graph import fold
+from locpipe.methods import AsymmetricMDS
 from locpipe.methods.unfolding import best_of, half_sweep, start_names, unfold, unfold_from
 from locpipe.methods.unfolding_starts import spectral_start
 from locpipe.reductions import MajorizationStep
@@ -60,6 +62,24 @@ def test_points_in_one_place_do_not_break_the_step():
     new_X, stress = step(np.zeros((2, 2)), np.zeros((2, 2)), DELTA)
     np.testing.assert_array_equal(new_X, 0)
     assert stress == 15.0
+
+
+def test_points_without_weight_stay_where_they_are():
+    # Ranks with far_weight=0: the column of a word that is near to none has no weight.
+    profiles = np.random.default_rng(6).normal(size=(12, 3))
+    cells = rank_dissimilarity(profiles, slice(0, 12), n_near=1, far_weight=0.0)
+    alone = np.flatnonzero(~cells[1].any(axis=0))
+    assert len(alone) > 0
+    for start in ("spectral", "random-0"):
+        found = unfold(ArrayPairs(*cells), start)
+        assert np.isfinite(found.embedding).all()
+        assert np.isfinite(found.key_embedding).all()
+        assert np.all(np.diff(found.stress_history) <= 0)
+    sums = fold(MajorizationStep(2), X, Y, pairs=ArrayPairs(DELTA, np.array([[1.0, 1], [0, 0]])))
+    np.testing.assert_array_equal(half_sweep(X, sums)[1], X[1])
+    # As the user's own matrix such columns are named before any work.
+    with pytest.raises(InputError, match=f"every column .* but column {alone[0]} has none"):
+        AsymmetricMDS().fit(cells[0], weight=cells[1])
 
 
 def test_turning_and_moving_the_start_turns_and_moves_nothing_else():

@@ -3,13 +3,16 @@
 import json
 import multiprocessing
 import os
+import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -17,7 +20,7 @@ import pytest
 from locpipe import store
 from locpipe.errors import StoreError
 from locpipe.store.folder import Folder
-from locpipe.store.lock import STALE_SECONDS, Holder, Lock
+from locpipe.store.lock import STALE_SECONDS, Holder, Lock, _create_exclusively
 
 Start = Callable[..., store.Run]
 
@@ -133,13 +136,73 @@ def test_a_lock_that_was_never_filled_is_judged_by_its_age(
     start().close()
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"token": "../../evil"},
+        {"token": "/evil"},
+        {"token": ""},
+        {"token": 7},
+        {"pid": "7"},
+        {"pid": -1},
+        {"pid": 2**70},
+        {"started": None},
+        {"host": []},
+    ],
+)
+def test_a_lock_of_garbage_is_judged_by_its_age(
+    start: Start, url: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any]
+) -> None:
+    monkeypatch.setattr("locpipe.store.lock._FILL_SECONDS", 0.0)
+    leave_lock(lock_of(url), replace(Holder.me(), **changes))
+    with pytest.raises(StoreError, match="an unknown host"):
+        start()
+    store.unlock(url)
+    leave_lock(lock_of(url), replace(Holder.me(), **changes), STALE_SECONDS + 60)
+    start().close()
+    assert [path.name for path in url.parent.iterdir()] == [url.name]
+
+
+@contextmanager
+def full_disk() -> Iterator[None]:
+    """A limit on file size stands for a full disk: files are made, and no byte gets in."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def refused_link(*_: object) -> None:
+    raise PermissionError(1, "Operation not permitted")
+
+
+def test_on_a_full_disk_nothing_stays_behind(start: Start, url: Path) -> None:
+    url.parent.mkdir()
+    with full_disk(), pytest.raises(StoreError, match=r"cannot create .*\.lock.*too large"):
+        start()
+    assert list(url.parent.iterdir()) == []
+    run = start()
+    with full_disk():
+        with pytest.raises(StoreError, match=r"cannot write .*too large"):
+            run.set_attrs(stress=1)
+        run.close()
+    assert [path.name for path in url.parent.iterdir()] == [url.name]
+    assert not list(url.rglob("*.partial"))
+
+
+def test_a_full_disk_without_links(url: Path) -> None:
+    url.parent.mkdir()
+    with full_disk(), pytest.raises(OSError, match="too large"):
+        _create_exclusively(lock_of(url), "content")
+    assert list(url.parent.iterdir()) == []
+
+
 def test_a_file_system_without_links(
     start: Start, url: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def link(*_: object) -> None:
-        raise PermissionError(1, "Operation not permitted")
-
-    monkeypatch.setattr(os, "link", link)
+    monkeypatch.setattr(os, "link", refused_link)
     with start(), pytest.raises(StoreError, match=f"process {os.getpid()} on"):
         start()
     assert not list(url.parent.glob("*.lock*"))
@@ -185,13 +248,13 @@ def test_a_run_that_lost_its_lock_stops_writing(
     thief = replace(Holder.me(), host="elsewhere")
     leave_lock(lock_of(url), thief)
 
-    def record_for_five_seconds() -> None:
-        deadline = time.monotonic() + 5
+    def record_until_told() -> None:
+        deadline = time.monotonic() + 30
         while time.monotonic() < deadline:
             run.record("counts", 0)
 
     with pytest.raises(StoreError, match=r"no longer holds .* start it again"):
-        record_for_five_seconds()
+        record_until_told()
     for call in (run.finish, lambda: run.set_attrs(stress=1)):
         with pytest.raises(StoreError, match="no longer holds"):
             call()

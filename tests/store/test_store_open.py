@@ -215,9 +215,63 @@ def test_an_empty_folder_is_as_good_as_none(start: Start, url: Path) -> None:
 def test_a_torn_root_is_named(start: Start, url: Path, content: bytes) -> None:
     start().close()
     (url / "zarr.json").write_bytes(content)
-    for look in (start, lambda: store.read_status(url)):
-        with pytest.raises(StoreError, match=r"zarr\.json must be JSON .* but is torn"):
-            look()
+    status = store.read_status(url)
+    assert status is not None
+    assert not status.complete
+    for if_exists in ("default", "resume", "fail"):
+        with pytest.raises(
+            StoreError, match=r"zarr\.json must be JSON .* is torn; .*=replace$"
+        ) as e:
+            start(if_exists=if_exists)
+        assert status.damage == str(e.value)
+    store.check_output(url)  # it can be written, by replacing it
+    with start(if_exists="replace") as run:
+        assert not (url / "density").exists()
+        write(run, [0])
+    with start() as run:
+        assert len(run.pending("density")) == 7
+
+
+ROOT = '{"zarr_format": 3, "node_type": "group", "attributes": %s}'
+
+
+@pytest.mark.parametrize(
+    ("attributes", "reason"),
+    [
+        ('{"schema": "locpipe-run", "schema_version": 1}', r"lacks \['flow', 'parameters'"),
+        ('{"schema": "locpipe-run"}', "schema_version is None"),
+        ("[1, 2]", "it is torn"),
+        ("{}", "it is torn"),
+    ],
+)
+def test_torn_root_attributes_are_replaced(
+    start: Start, url: Path, attributes: str, reason: str
+) -> None:
+    with start() as run:
+        write(run, [0])
+    (url / "zarr.json").write_text(ROOT % attributes)
+    with pytest.raises(StoreError, match=reason):
+        start()
+    with start(if_exists="replace") as run:
+        assert not (url / "density").exists()
+        assert run.flow == "embed-corpus"
+
+
+def test_a_torn_root_without_a_sign_of_locpipe_is_never_touched(start: Start, url: Path) -> None:
+    url.mkdir(parents=True)
+    (url / "zarr.json").write_text('{"zarr_format": 3, "attri')
+    with pytest.raises(StoreError, match="must be a locpipe store or an empty folder"):
+        start(if_exists="replace")
+
+
+def test_an_array_without_its_record_is_begun_again(start: Start, url: Path) -> None:
+    with start() as run:
+        write(run, [0])
+    (url / "_run" / "density" / "zarr.json").unlink()
+    other = ArraySpec("density", ("word",), (6,), (4,), "i4")
+    with start() as run:
+        run.put(other, np.arange(6))
+        np.testing.assert_array_equal(run.read("density"), np.arange(6))
 
 
 def test_a_torn_done_record_costs_time_only(
@@ -229,6 +283,8 @@ def test_a_torn_done_record_costs_time_only(
     with start() as run:
         run.ensure(DENSITY)
         assert len(run.pending("density")) == 8
+    (url / "_run" / "density" / "zarr.json").write_text("[]")
+    start().close()
     assert "done record of 'density' in" in caplog.text
     assert "is torn: its blocks count as not done" in caplog.text
 
@@ -236,17 +292,26 @@ def test_a_torn_done_record_costs_time_only(
 def test_paths_that_cannot_be(start: Start, tmp_path: Path) -> None:
     file = tmp_path / "map.zarr"
     file.write_text("a file")
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
     cases = {
         file: "is a folder, but .* is a file",
         file / "x.zarr": "must be in a folder, but .* is a file",
         "s3://bucket/map.zarr": "must be a local path, .* s3:// stores are not supported yet",
         "": "needs a path, got ''",
         "a\0b": "needs a path",
+        "/": "must be a folder with a name, got /",
+        tmp_path / ("x" * 300): "must have at most 160 bytes, .* shorten it",
+        tmp_path / ("x" * 161): "must have at most 160 bytes",
+        tmp_path / ("x" * 300) / "x.zarr": "a folder's above it 255",
+        "/a" * 2000: "the whole path 3072",
+        loop: "is a symbolic link that leads back to itself",
+        loop / "below" / "x.zarr": "loop is a symbolic link that leads back to itself",
     }
     for path, message in cases.items():
         with pytest.raises(InputError, match=message):
             store.check_output(path)
-    for path in (file, "s3://bucket/map.zarr", ""):
+    for path in (file, "s3://bucket/map.zarr", "", loop, tmp_path / ("x" * 300), "/"):
         with pytest.raises(InputError):
             start(at=path)
         with pytest.raises(InputError):
@@ -260,6 +325,31 @@ def test_file_urls_and_home(start: Start, url: Path, monkeypatch: pytest.MonkeyP
     start(at=f"file://{url}").close()
     monkeypatch.setenv("HOME", str(url.parent))
     assert store.read_status(f"~/{url.name}") is not None
+
+
+def test_the_longest_name_works(start: Start, tmp_path: Path) -> None:
+    path = tmp_path / ("x" * 160)
+    store.check_output(path)
+    start(at=path).close()
+    path.with_name(path.name + ".lock").write_text("garbage of a crash")
+    store.unlock(path)
+    start(at=path).close()
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_the_current_folder_is_a_store_as_any(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    store.check_output(".")
+    start(at=".").close()
+    assert store.resolve(".") == tmp_path / "here"
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    with pytest.raises(InputError, match=r"must lead somewhere, got '\.'"):
+        store.check_output(".")
 
 
 def test_check_output_leaves_nothing_behind(tmp_path: Path) -> None:

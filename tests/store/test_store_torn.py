@@ -1,5 +1,6 @@
 """Torn and missing files are errors that name the file, never numbers."""
 
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 
@@ -48,6 +49,7 @@ def test_a_torn_chunk_is_named(
 def test_every_single_flipped_bit_is_found_or_harmless(start: Start, url: Path) -> None:
     with start() as run:
         run.put(ArraySpec("points", ("word",), (4,), (4,), "f4"), DATA[:4, 0])
+        run.finish()  # or the torn block would be forgotten
         chunk = url / "points" / "c" / "0"
         whole, found = chunk.read_bytes(), 0
         for bit in range(8 * len(whole)):
@@ -66,12 +68,12 @@ def test_a_missing_chunk_is_not_fill(start: Start, url: Path) -> None:
     with start() as run:
         run.put(POINTS, DATA)
         (url / "points" / "c" / "2" / "0").unlink()
+        with pytest.raises(StoreError, match="was written but is missing; run again"):
+            ZarrKeys(url, "points")
         with pytest.raises(
-            StoreError, match="2/0, a chunk of 'points', was written but is missing"
+            StoreError, match="2/0, a chunk of 'points', was written but is missing; run again"
         ):
             run.read("points")
-    with pytest.raises(StoreError, match="was written but is missing"):
-        ZarrKeys(url, "points")
 
 
 def test_sources_name_torn_chunks(start: Start, url: Path) -> None:
@@ -92,14 +94,20 @@ def test_torn_metadata_are_named(start: Start, url: Path) -> None:
         empty(url / "points" / "zarr.json")
         with pytest.raises(StoreError, match=r"points/zarr\.json must describe a Zarr array"):
             run.read("points")
-    with pytest.raises(StoreError, match=r"points/zarr\.json must describe a Zarr array"):
+    with start() as run:  # an unfinished array is begun again
+        run.put(POINTS, DATA)
+        np.testing.assert_array_equal(run.read("points"), DATA)
+        run.finish()
+    empty(url / "points" / "zarr.json")
+    with pytest.raises(StoreError, match=r"points/zarr\.json must .* with if_exists=replace"):
         start()
+    start(if_exists="replace").close()
 
 
 def test_a_torn_part_is_named(start: Start, url: Path) -> None:
     with start() as run:
-        run.ensure(PartsSpec("counts", 2))
-        for part in range(2):
+        run.ensure(PartsSpec("counts", 3, "word counts"))
+        for part in range(3):
             run.writer("counts")(part, {"row": np.arange(99)})
             run.record("counts", part)
         flip(url / "_run" / "counts" / "0" / "row" / "c" / "0")
@@ -108,6 +116,103 @@ def test_a_torn_part_is_named(start: Start, url: Path) -> None:
         empty(url / "_run" / "counts" / "1" / "zarr.json")
         with pytest.raises(StoreError, match="must list the arrays of part 1 of 'counts', but is"):
             run.read_part("counts", 1)
+        (url / "_run" / "counts" / "2" / "zarr.json").unlink()
+    with start() as run:
+        assert run.pending("counts") == [0, 1, 2]
+        run.ensure(PartsSpec("counts", 3, "word counts"))  # its description is stored
+
+
+def compute_pending(run: store.Run) -> list[int]:
+    run.ensure(POINTS)
+    todo = run.pending("points")
+    for block in todo:
+        run.writer("points")(block, DATA[run.region("points", block)])
+        run.record("points", block)
+    return todo
+
+
+@pytest.mark.parametrize("if_exists", ["default", "replace"])
+@pytest.mark.parametrize("damage", [truncate, flip, empty, Path.unlink])
+def test_of_an_unfinished_run_only_the_torn_block_is_computed_again(
+    start: Start, url: Path, damage: Callable[[Path], None], if_exists: str
+) -> None:
+    with start() as run:
+        compute_pending(run)
+        damage(url / "points" / "c" / "1" / "0")
+        with pytest.raises(StoreError, match="run again: only what is torn is computed again"):
+            run.read("points")
+        assert run.pending("points") == [1]
+    with start(if_exists=if_exists) as run:
+        assert compute_pending(run) == [1]
+        np.testing.assert_array_equal(run.read("points"), DATA)
+        run.finish()
+
+
+def test_blocks_that_went_missing_between_runs_are_pending(
+    start: Start, url: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with start() as run:
+        compute_pending(run)
+    (url / "points" / "c" / "2" / "0").unlink()
+    with start() as run:
+        assert run.pending("points") == [2]
+    status = store.read_status(url)
+    assert status is not None
+    assert status.done == {"points": (2, 3)}
+    assert "blocks [2] of 'points' in" in caplog.text
+
+
+def test_a_torn_block_that_a_task_has_met_is_forgotten_as_the_run_ends(
+    start: Start, url: Path
+) -> None:
+    with start() as run:
+        compute_pending(run)
+        pairs = ZarrPairs(url, "points")
+        flip(url / "points" / "c" / "1" / "0")
+    with pytest.raises(StoreError, match="run again: only") as caught:
+        pairs.tile(slice(2, 4), slice(0, 2))
+    copy = pickle.loads(pickle.dumps(caught.value))  # as it comes back from another process
+    with pytest.raises(StoreError, match="run again: only"), start():
+        raise copy
+    with start() as run:
+        assert compute_pending(run) == [1]
+
+
+def test_verify_reads_all_that_is_recorded(start: Start, url: Path) -> None:
+    with start() as run:
+        compute_pending(run)
+        run.ensure(PartsSpec("counts", 1))
+        assert run.verify() == {}
+        flip(url / "points" / "c" / "1" / "0")
+        (url / "points" / "c" / "2" / "0").unlink()
+        assert run.verify("counts") == {}
+        assert run.verify() == {"points": [1, 2]}
+        assert run.pending("points") == [1, 2]
+        with pytest.raises(StoreError, match="has no result 'other'"):
+            run.verify("other")
+        compute_pending(run)
+        run.record("counts", 0)  # never written
+        assert run.verify("counts") == {"counts": [0]}
+
+
+def test_a_complete_run_forgets_nothing(start: Start, url: Path) -> None:
+    with start() as run:
+        compute_pending(run)
+        run.finish()
+        flip(url / "points" / "c" / "1" / "0")
+        assert run.verify() == {}
+        with pytest.raises(StoreError, match="or compute the store again with if_exists=replace"):
+            run.read("points")
+        assert run.pending("points") == []
+
+
+def test_a_record_of_another_size_counts_as_none(start: Start, url: Path) -> None:
+    with start() as run:
+        compute_pending(run)
+    record = url / "_run" / "points" / "zarr.json"
+    record.write_text(record.read_text().replace('"n_blocks": 3', '"n_blocks": 4'))
+    with start() as run:
+        assert compute_pending(run) == [0, 1, 2]
 
 
 def test_a_torn_block_that_was_not_recorded_is_written_over(start: Start, url: Path) -> None:

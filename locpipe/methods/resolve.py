@@ -69,7 +69,7 @@ def resolve_kernel(kernel: str | Kernel, bandwidth: Any, X: Any, sample_weight: 
     if isinstance(bandwidth, str):
         factor = _relative_to_gaussian(_KERNELS[kernel](1.0), X.shape[1])
         bandwidth = factor * bandwidth_by_rule(bandwidth, X, sample_weight)
-    kernel_object = _KERNELS[kernel](bandwidth)
+    kernel_object: Kernel = _KERNELS[kernel](bandwidth)
     kernel_object.lower(X.shape[1])
     return kernel_object
 

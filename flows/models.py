@@ -13,6 +13,9 @@ from locpipe.errors import ConfigError
 __all__ = ["FLOWS", "Amds", "EmbedCorpus", "RunSettings"]
 
 Positive = Annotated[int, Field(ge=1)]
+UpTo1000 = Annotated[int, Field(ge=1, le=1000)]
+# Powers of these, one for each dimension of a map, are numbers still.
+Width = Annotated[float, Field(ge=1e-9, le=1e9)]
 Memory = Annotated[str, Field(pattern=r"^\d+(\.\d+)? ?[kMGT]?i?B$")]
 
 
@@ -55,13 +58,13 @@ class RunSettings(BaseModel):
 
     n_components: Positive = Field(2, description="Dimensions of the map")
     init: Literal["both", "spectral", "random"] = Field("both", description="How the map starts")
-    n_init: Positive = Field(3, description="Random starts; the least stress of all is kept")
+    n_init: UpTo1000 = Field(3, description="Random starts; the least stress of all is kept")
     max_iter: Positive = Field(300, description="Iterations of one start at most")
     tol: float = Field(1e-6, ge=0, description="Stop when stress falls by less than this share")
     random_state: int = Field(0, ge=0, le=2**32 - 1, description="Seed")
 
     kernel: Literal["gaussian"] = Field("gaussian", description="Kernel of the density")
-    bandwidth: Annotated[float, Field(gt=0)] | Literal["auto"] = Field(
+    bandwidth: Width | Literal["auto"] = Field(
         "auto", description="Width of density and clusters, in units of the map"
     )
     grid_size: Annotated[int, Field(ge=2, le=4096)] = Field(
@@ -111,7 +114,7 @@ class EmbedCorpus(RunSettings):
     min_count: Positive = Field(5, description="Rarer words are not counted")
     max_words: Annotated[int, Field(ge=2)] = Field(1000, description="Words on the map at most")
     stop_words: str | list[str] = Field("english", description="Words that get no dot")
-    window: Positive = Field(2, description="Words ahead that count as following")
+    window: UpTo1000 = Field(2, description="Words ahead that count as following")
 
     dissimilarity: Literal["rank", "conditional", "ppmi"] = Field(
         "rank", description="From counts to dissimilarities"

@@ -1,6 +1,5 @@
 """What a finished run says of itself: numbers, clusters, files; read from its store."""
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from locpipe.errors import InputError, StoreError
-from locpipe.store import RunStatus, read_status
+from locpipe.store import RunStatus, open_result, read_status
 
 __all__ = ["Cluster", "Report", "look", "picture_path", "read_arrays", "read_report"]
 
@@ -90,12 +89,6 @@ def picture_path(output: str) -> Path:
     )
 
 
-def _open(output: str) -> Any:
-    import zarr
-
-    return zarr.open_group(os.path.realpath(_local(output)), mode="r")
-
-
 def _local(output: str) -> Path:
     return Path(output.removeprefix("file://")).expanduser()
 
@@ -110,8 +103,8 @@ def read_arrays(output: str, *names: str) -> dict[str, Any]:
     *names
         Results; those that the store does not have are left out.
     """
-    group = _open(output)
-    return {name: np.asarray(group[name][...]) for name in names if name in group}
+    result = open_result(_local(output))
+    return {name: result.read(name) for name in names if name in result.arrays}
 
 
 def look(output: str) -> RunStatus | None:
@@ -120,7 +113,7 @@ def look(output: str) -> RunStatus | None:
     Raises
     ------
     StoreError
-        If the folder is there and is no store.
+        If the folder is there and is no store, or is a damaged one.
     """
     folder = _local(output)
     if folder.is_dir() and any(folder.iterdir()) and not (folder / "zarr.json").is_file():
@@ -128,7 +121,10 @@ def look(output: str) -> RunStatus | None:
             f"{output!r} must be a locpipe store, and is a folder without one; give the folder that"
             f" a run wrote as its output, such as {EXAMPLE}."
         )
-    return read_status(output)
+    status = read_status(output)
+    if status is not None and status.damage:
+        raise StoreError(status.damage)
+    return status
 
 
 def read_report(output: str) -> Report:
@@ -160,10 +156,8 @@ def read_report(output: str) -> Report:
 
 def _describe_arrays(output: str) -> dict[str, str]:
     described = {}
-    for name, array in sorted(_open(output).arrays()):
-        dims = ", ".join(
-            f"{dim}: {size}"
-            for dim, size in zip(array.metadata.dimension_names, array.shape, strict=True)
-        )
-        described[name] = f"({dims}) {array.dtype}"
+    for name, spec in open_result(_local(output)).arrays.items():
+        sizes = zip(spec.dims, spec.shape, strict=True)
+        dims = ", ".join(f"{dim}: {size}" for dim, size in sizes)
+        described[name] = f"({dims}) {'text' if spec.is_text else np.dtype(spec.dtype)}"
     return described

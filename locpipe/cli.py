@@ -1,9 +1,12 @@
 """The command line: ``locpipe run | plan | show | doctor | config | unlock``."""
 
+import errno
 import re
+import signal
 import sys
 import time
 from importlib.metadata import version as installed_version
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,7 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["app", "main"]
 
-OK, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+OK, FAILED, BAD_INPUT, INTERRUPTED, TERMINATED = 0, 1, 2, 130, 143
+DISK = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ESTALE)  # full or lost
 
 app = typer.Typer(
     help="Kernel-weighted local means over data of any size: run flows, look at their results.",
@@ -69,11 +73,13 @@ def run(
     if report is not None:
         typer.echo("This run is finished already; nothing was computed.")
     else:
+        before = signal.signal(signal.SIGTERM, _terminate)
         try:
             report = _run(job, direct=direct)
-        except KeyboardInterrupt:
-            said = _say("Interrupted; the same command goes on from here.", INTERRUPTED)
-            raise typer.Exit(said) from None
+        except (KeyboardInterrupt, _TerminatedError) as stop:
+            raise typer.Exit(_say_stopped(stop)) from None
+        finally:
+            signal.signal(signal.SIGTERM, before)
     _print_report(report)
     typer.echo(f"The whole command took {time.monotonic() - start:.1f} s.")
 
@@ -140,15 +146,33 @@ def _version(
         raise typer.Exit(OK)
 
 
+class _TerminatedError(SystemExit):
+    """SIGTERM came: the run ends as it does when interrupted, and leaves nothing behind."""
+
+
+def _terminate(*_: object) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # once is enough
+    raise _TerminatedError(TERMINATED)
+
+
+def _say_stopped(stop: BaseException) -> int:
+    ended = isinstance(stop, _TerminatedError)
+    how, status = ("Terminated", TERMINATED) if ended else ("Interrupted", INTERRUPTED)
+    return _say(f"{how}; the same command goes on from here.", status)
+
+
 def main() -> None:
     """Run the command line; one sentence for an error, the exit status says of which kind."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # a terminal that lacks a character shows another
+            stream.reconfigure(errors="replace")
     debug = "--debug" in sys.argv
     try:
         app([argument for argument in sys.argv[1:] if argument != "--debug"])
     except LocpipeError as error:
         if debug:
             raise
-        sys.exit(_say(_as_options(str(error)), BAD_INPUT))
+        sys.exit(_say(_as_options(str(error)), FAILED if _is_of_disk(error) else BAD_INPUT))
     except Exception as error:
         if debug:
             raise
@@ -160,6 +184,11 @@ def _say(sentence: str, status: int) -> int:
     start = "\r\x1b[K" if sys.stderr.isatty() else ""
     typer.echo(f"{start}locpipe: {sentence}", err=True)
     return status
+
+
+def _is_of_disk(error: Exception) -> bool:
+    reason = error.__context__
+    return isinstance(reason, OSError) and reason.errno in DISK
 
 
 def _as_options(sentence: str) -> str:

@@ -3,6 +3,7 @@
 import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -136,7 +137,7 @@ BAD_INPUT = {
     ),
     "unknown key": ("embed-corpus", ["inputs={}"], "did you mean 'input'"),
     "wrong type": ("embed-corpus", ["window=wide"], "window must be a valid integer"),
-    "bandwidth": ("embed-corpus", ["bandwidth=0"], "bandwidth must be greater than 0"),
+    "bandwidth": ("embed-corpus", ["bandwidth=0"], "bandwidth must be greater than or equal to 0"),
     "NaN": ("amds", ["input={}/nan.npy"], "must not be NaN, and row 0, column 2 is"),
     "negative": ("amds", ["input={}/negative.npy"], "must be non-negative, got -1.0 in row 1"),
     "too many dimensions": (
@@ -279,3 +280,80 @@ def test_interrupted_run_says_so_and_leaves_no_lock(tmp_path: Path) -> None:
     shown = locpipe("show", tmp_path / "m.zarr")
     assert "not finished" in shown.stdout
     assert [p.name for p in tmp_path.iterdir()] == ["m.zarr"]
+
+
+def test_an_ascii_terminal_shows_other_characters(tmp_path: Path) -> None:
+    text = tmp_path / "t.txt"
+    text.write_text("naïve chat, naïve été, été chat " * 30)
+    arguments = ["embed-corpus", f"--set=input={text}", "-s", "dashboard=false", "-s", "n_init=1"]
+    done = subprocess.run(
+        [*LOCPIPE, "run", "--direct", *arguments, "-o", tmp_path / "map.zarr"],
+        capture_output=True,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert b"na?ve" in done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [["--direct"], []], ids=["direct", "Prefect"])
+def test_terminated_run_says_so_and_leaves_nothing_behind(
+    tmp_path: Path, options: list[str]
+) -> None:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("PREFECT_")}
+    with subprocess.Popen(
+        [*LOCPIPE, "run", "embed-corpus", *options, "-s", "dashboard=false", "-o",
+         str(tmp_path / "m.zarr")],
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
+        env={**kept, "TMPDIR": str(scratch), "PREFECT_PROFILES_PATH": str(scratch / "none.toml")},
+    ) as process:  # fmt: skip
+        assert process.stderr is not None
+        for line in process.stderr:
+            if "counting words" in line:
+                break
+        process.send_signal(signal.SIGTERM)
+        said = process.stderr.read()
+    assert process.returncode == 143
+    assert said.splitlines()[-1] == "locpipe: Terminated; the same command goes on from here."
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["m.zarr", "scratch"]
+    assert list(scratch.glob("locpipe-prefect-*")) == []
+
+
+def test_a_lost_store_is_a_failed_run(
+    called: Called, texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from locpipe.flows.steps import density
+
+    output = tmp_path / "m.zarr"
+    find = density.clusters
+
+    def lose(*arguments: object) -> None:
+        shutil.rmtree(output)
+        find(*arguments)
+
+    monkeypatch.setattr(density, "clusters", lose)
+    arguments = ["amds", f"--set=input={texts}/good.npy", "--set=dashboard=false", "-o", output]
+    done = called("run", *arguments, "--direct")
+    assert done.returncode == 1, done.stderr
+    assert "The run failed: RuntimeError: " in done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_a_full_disk_is_a_failed_run(
+    called: Called, texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        Path("/dev/full").write_bytes(b"x")
+
+    monkeypatch.setattr(Path, "replace", full)
+    output = tmp_path / "m.zarr"
+    arguments = ["amds", f"--set=input={texts}/good.npy", "--set=dashboard=false", "-o", output]
+    done = called("run", *arguments, "--direct")
+    assert done.returncode == 1, done.stderr
+    assert "No space left on device" in done.stderr

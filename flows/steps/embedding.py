@@ -35,7 +35,7 @@ class _Start:
                 "embedding": found.embedding.ravel(),
                 "key_embedding": found.key_embedding.ravel(),
                 "stress_history": found.stress_history,
-                "scale": np.array([found.scale]),
+                "normalized_stress": np.array([found.normalized_stress]),
                 "converged": np.array([found.converged]),
             }
         }
@@ -74,13 +74,12 @@ def embed(work: Work, row: str, column: str, shape: tuple[int, int], *, weighted
     work.run.ensure(PartsSpec(STARTS, len(names)))
     work.blocks("scaling", (STARTS,), _Start(work.run.url, weighted, names, options))
     starts = [work.run.read_part(STARTS, block) for block in range(len(names))]
-    best = min(range(len(names)), key=lambda i: float(starts[i]["stress_history"][-1]))
+    best = min(range(len(names)), key=lambda i: float(starts[i]["normalized_stress"][0]))
     _put_map(work, starts[best], (row, column), shape)
-    history, scale = starts[best]["stress_history"], float(starts[best]["scale"][0])
     work.run.set_attrs(
-        stress=float(np.sqrt(history[-1] / scale)),
+        stress=float(np.sqrt(starts[best]["normalized_stress"][0])),
         start=names[best],
-        iterations=len(history) - 1,
+        iterations=len(starts[best]["stress_history"]) - 1,
         converged=bool(starts[best]["converged"][0]),
     )
 

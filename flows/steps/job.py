@@ -189,10 +189,30 @@ def _opened(job: Job[RunSettings]) -> Iterator[Run]:
 
 @contextmanager
 def at_work(job: Job[RunSettings], progress: Progress) -> Iterator[Work]:
-    """Open the job's store and connect to its cluster."""
-    config = job.config
+    """Open the job's store and connect to its cluster.
+
+    Raises
+    ------
+    InputError, StoreError
+        If the store cannot be opened.
+    RuntimeError
+        If it fails later: the disk is full, the store or its lock is lost.
+    """
+    opened = False
+    try:
+        with _opened(job) as run:
+            opened = True
+            with _connected(job.config, run, progress, job.inputs) as work:
+                yield work
+    except StoreError as error:
+        if not opened:
+            raise
+        raise RuntimeError(str(error)) from error
+
+
+@contextmanager
+def _connected(config: RunSettings, run: Run, progress: Progress, inputs: Inputs) -> Iterator[Work]:
     with (
-        _opened(job) as run,
         connect(
             config.cluster,
             n_workers=config.n_workers,
@@ -206,7 +226,7 @@ def at_work(job: Job[RunSettings], progress: Progress) -> Iterator[Work]:
             progress.announce(link)
         clock = Clock(run)
         try:
-            yield Work(config, run, client, progress, clock, job.inputs)
+            yield Work(config, run, client, progress, clock, inputs)
         except BaseException:
             # Why the run ends matters more than how long it took so far.
             with suppress(LocpipeError, OSError):

@@ -174,7 +174,8 @@ def _check(path: str, values: Any, rows: Any, columns: Any) -> Matrix:
         raise InputError(f"{path!r} must hold a matrix, and its shape is {tuple(values.shape)}.")
     if values.dtype.kind not in "fiub":
         raise InputError(f"{path!r} must hold real numbers, and holds {values.dtype}.")
-    return Matrix(values, *map(_names, (rows, columns), values.shape), path)
+    m, n = values.shape
+    return Matrix(values, _names(rows, m), _names(columns, n), path)
 
 
 def _names(given: Any, n: int) -> NDArray[Any]:

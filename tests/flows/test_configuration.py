@@ -105,8 +105,15 @@ def test_order_of_sources(tmp_path: Path) -> None:
     [
         (["bandwith=1"], r"Unknown key 'bandwith' \(did you mean 'bandwidth'\?\); embed-corpus"),
         (["foo=1"], "Unknown key 'foo'; embed-corpus knows: .*bandwidth.*input.*window"),
-        (["bandwidth=-1"], r"bandwidth must be greater than 0 or 'auto'; got '-1'\.$"),
-        (["bandwidth=0"], "bandwidth must be greater than 0"),
+        (
+            ["bandwidth=-1"],
+            r"bandwidth must be greater than or equal to 0.000000001 or 'auto'; got '-1'\.$",
+        ),
+        (["bandwidth=0"], "bandwidth must be greater than or equal to 0.000000001"),
+        (["bandwidth=1e-300"], "bandwidth must be greater than or equal to 0.000000001"),
+        (["bandwidth=1e300"], "bandwidth must be less than or equal to 1000000000"),
+        (["n_init=1001"], "n_init must be less than or equal to 1000; got '1001'"),
+        (["window=1001"], "window must be less than or equal to 1000; got '1001'"),
         (["bandwidth=nan"], "bandwidth must be a finite number or 'auto'"),
         (["bandwidth=wide"], r"bandwidth must be a valid number or 'auto'; got 'wide'"),
         (["kernel=gausian"], "kernel must be 'gaussian'; got 'gausian'"),

@@ -197,7 +197,7 @@ def test_numpy_scalars_are_accepted_arrays_and_unknown_names_are_not(
     assert "give the path" in array
     assert "bandwith" in name
     assert "bandwidth" in name
-    assert "ConfigError bandwidth must be greater than 0" in number
+    assert "ConfigError bandwidth must be greater than or equal to 0" in number
     assert xr.open_zarr(quick["output"]).sizes["word"] == 26
 
 

@@ -11,7 +11,7 @@ from locpipe.blocks import Array, KeyBlock, PairSource, QueryBlock, block_span, 
 from locpipe.kernels.base import Kernel
 from locpipe.reductions.base import Reduction, State
 
-__all__ = ["TILE_KEYS", "TILE_QUERIES", "fold"]
+__all__ = ["TILE_KEYS", "TILE_QUERIES", "concat_rows", "fold"]
 
 # 256 x 256 float64 = 512 KiB: one array of a tile fills the second-level cache of one core.
 TILE_QUERIES = 256
@@ -44,7 +44,7 @@ def fold(
         _fold_rows(reduction, _take(state, rows), q.rows(rows), k, kernel, pairs)
         for rows in row_slices(q.n_rows, TILE_QUERIES)
     ]
-    return _concat(parts)
+    return concat_rows(parts)
 
 
 def _fold_rows(
@@ -85,9 +85,9 @@ def _take(state: Any, rows: slice) -> State:
     return cut
 
 
-def _concat(parts: list[Any]) -> State:
-    xp = array_namespace(parts[0][0])
-    whole: State = type(parts[0])(
-        *(xp.concat(arrays, axis=0) for arrays in zip(*parts, strict=True))
-    )
-    return whole
+def concat_rows(parts: list[Any]) -> tuple[Array, ...]:
+    """Tuples of arrays as one, row after row; a named tuple keeps its names."""
+    xp = array_namespace(*parts[0])
+    columns = [xp.concat(arrays, axis=0) for arrays in zip(*parts, strict=True)]
+    kind = type(parts[0])
+    return kind(*columns) if hasattr(kind, "_fields") else tuple(columns)

@@ -89,9 +89,8 @@ def _check_sizes(
         raise InputError(f"{type(reduction).__name__} needs a kernel, got None")
     if n_k == 0:
         raise InputError("there must be at least one key, got none")
-    if kernel is not None:
-        kernel.lower(d)
-    if d != d_k and (kernel is None or kernel.lower(d).metric != "none"):
+    metric = "euclidean" if kernel is None else kernel.lower(d).metric
+    if d != d_k and metric != "none":
         raise InputError(f"queries and keys must have as many features, got {d} and {d_k}")
     if pairs is not None and pairs.shape != (n_q, n_k):
         raise InputError(

@@ -6,9 +6,6 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial, reduce
-from typing import Any
-
-from array_api_compat import array_namespace
 
 from locpipe import config
 from locpipe.blocks import Array, KeyBlock, PairSource, QueryBlock, row_slices
@@ -77,17 +74,10 @@ def fold_in_memory(
     if len(blocks) == 1:
         return run(blocks[0])
     with ThreadPoolExecutor(len(blocks)) as pool, single_threaded_libraries():
-        return _concat(list(pool.map(run, blocks)))
+        return dense.concat_rows(list(pool.map(run, blocks)))
 
 
 def _block_rows(n_rows: int, n_threads: int | None) -> int:
     n_tiles = -(-n_rows // dense.TILE_QUERIES)
     tiles_per_thread = -(-n_tiles // (n_threads or config.current().n_threads))
     return tiles_per_thread * dense.TILE_QUERIES
-
-
-def _concat(parts: list[Any]) -> tuple[Array, ...]:
-    xp = array_namespace(*parts[0])
-    columns = [xp.concat(arrays, axis=0) for arrays in zip(*parts, strict=True)]
-    first = parts[0]
-    return type(first)(*columns) if hasattr(first, "_fields") else tuple(columns)

@@ -56,6 +56,11 @@ class QueryBlock:
         Position of each row for causal masks; default: its global index.
     values : array (n_queries, n_outputs), optional
         Current values of the queries, for kernels that look at values too.
+    best_score, kth_score : arrays (n_queries,), optional
+        Scores of the best and of the k-th key, from the first pass of a kernel that ranks;
+        ``-inf`` with fewer keys.
+    kth_index : int64 array (n_queries,), optional
+        Global index of the k-th key; keys of equal score up to it are among the k.
     """
 
     data: Array
@@ -64,6 +69,9 @@ class QueryBlock:
     ids: Array | None = None
     time: Array | None = None
     values: Array | None = None
+    best_score: Array | None = None
+    kth_score: Array | None = None
+    kth_index: Array | None = None
 
     @property
     def n_rows(self) -> int:

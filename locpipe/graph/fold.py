@@ -11,8 +11,9 @@ from locpipe.blocks import Array, KeyBlock, PairSource, QueryBlock
 from locpipe.errors import InputError
 from locpipe.graph.inputs import Keys, Queries, as_keys, as_queries
 from locpipe.graph.lazy import fold_lazily, log_weight
+from locpipe.graph.operation import Operation
 from locpipe.graph.sources import ArrayKeys, KeySource
-from locpipe.graph.stream import Operation, fold_in_memory
+from locpipe.graph.stream import fold_in_memory
 from locpipe.kernels.base import Kernel
 from locpipe.reductions.base import Reduction
 

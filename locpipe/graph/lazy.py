@@ -12,8 +12,8 @@ from array_api_compat import is_dask_array
 from locpipe.blocks import UNKNOWN_START, KeyBlock, QueryBlock
 from locpipe.errors import InputError
 from locpipe.graph.inputs import Keys, Queries
+from locpipe.graph.operation import Operation
 from locpipe.graph.sources import ArrayKeys, KeySource
-from locpipe.graph.stream import Operation
 from locpipe.shared import SharedArray
 
 if TYPE_CHECKING:

@@ -6,14 +6,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from locpipe.blocks import Array, KeyBlock, QueryBlock
 
 if TYPE_CHECKING:
     from locpipe.kernels.mapped import Mapped
 
-__all__ = ["Kernel", "KernelSpec"]
+__all__ = ["Kernel", "KernelSpec", "Ranking"]
 
 
 @dataclass(frozen=True)
@@ -44,8 +44,46 @@ class KernelSpec:
     log_normalizer: float | None = None
 
 
+@dataclass(frozen=True)
+class Ranking:
+    """A first pass that a kernel needs: the `k` best keys of each query under `score`.
+
+    What it finds rides in the query block of the second pass (`QueryBlock.best_score`,
+    `kth_score`, `kth_index`).
+    """
+
+    k: int
+    score: Kernel
+
+
 class Kernel(ABC):
     """Who is near whom.  Concrete kernels are frozen, hashable dataclasses of scalars."""
+
+    is_mask: ClassVar[bool] = False
+    """Whether all weights are 0 or 1, so that it says who may be a neighbour at all."""
+    tile_arrays: ClassVar[int] = 8
+    """Arrays of the tile's size that `log_weights` holds at once, its result included."""
+
+    @property
+    def allows_missing(self) -> bool:
+        """Whether NaN in the coordinates is a missing value rather than an error."""
+        return False
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether ``K(x, x') = K(x', x)`` for rows that carry the same attributes."""
+        return False
+
+    def ranking(self) -> Ranking | None:
+        """The first pass over all keys that this kernel needs; None if it needs none."""
+        return None
+
+    def nearness(self) -> Kernel | None:
+        """A score that grows as the kernel's own distance falls and is never cut off.
+
+        ``empty="nearest"`` ranks by it.  Masks are their own; None where there is no distance.
+        """
+        return None
 
     @abstractmethod
     def log_weights(self, q: QueryBlock, k: KeyBlock) -> Array:

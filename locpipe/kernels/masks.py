@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from array_api_compat import array_namespace
 
@@ -18,8 +19,27 @@ def _log(mask: Array, like: Array) -> Array:
     return xp.where(mask, xp.zeros((), dtype=xp.float64), xp.asarray(-xp.inf, dtype=xp.float64))
 
 
+class Mask(Kernel):
+    """What all masks share."""
+
+    is_mask: ClassVar[bool] = True
+
+    @property
+    def allows_missing(self) -> bool:
+        """Coordinates are not looked at."""
+        return True
+
+    def nearness(self) -> Kernel:
+        """Itself: who may be a neighbour."""
+        return self
+
+    def lower(self, n_features: int) -> KernelSpec:
+        """At most 1."""
+        return KernelSpec(log_bound=0.0)
+
+
 @dataclass(frozen=True)
-class ExcludeSelf(Kernel):
+class ExcludeSelf(Mask):
     """No row is its own neighbour: pairs with equal ids get no weight.
 
     Examples
@@ -31,17 +51,18 @@ class ExcludeSelf(Kernel):
     np.float64(7.0)
     """
 
+    @property
+    def symmetric(self) -> bool:
+        """Equal ids are equal both ways."""
+        return True
+
     def log_weights(self, q: QueryBlock, k: KeyBlock) -> Array:
         """``-inf`` where the ids agree."""
         return _log(row_ids(q)[:, None] != row_ids(k)[None, :], q.data)
 
-    def lower(self, n_features: int) -> KernelSpec:
-        """At most 1."""
-        return KernelSpec(log_bound=0.0)
-
 
 @dataclass(frozen=True)
-class Causal(Kernel):
+class Causal(Mask):
     """A query sees the keys whose time is at most its own plus `offset`.
 
     ``offset=0`` is the causal mask of torch's attention; a decoder with a cache needs
@@ -54,13 +75,9 @@ class Causal(Kernel):
         """``-inf`` for keys in the future."""
         return _log(row_times(k)[None, :] <= row_times(q)[:, None] + self.offset, q.data)
 
-    def lower(self, n_features: int) -> KernelSpec:
-        """At most 1."""
-        return KernelSpec(log_bound=0.0)
-
 
 @dataclass(frozen=True)
-class Window(Kernel):
+class Window(Mask):
     """A query sees the `width` keys that end at its own time: ``0 <= t - s < width``."""
 
     width: int
@@ -73,7 +90,3 @@ class Window(Kernel):
         """``-inf`` outside the window."""
         lag = row_times(q)[:, None] - row_times(k)[None, :]
         return _log((lag >= 0) & (lag < self.width), q.data)
-
-    def lower(self, n_features: int) -> KernelSpec:
-        """At most 1."""
-        return KernelSpec(log_bound=0.0)

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from array_api_compat import array_namespace
 
 from locpipe.blocks import Array, KeyBlock, QueryBlock, Tile
+from locpipe.errors import InputError
 
 __all__ = ["Reduction", "State", "weights_and_shift"]
 
@@ -28,6 +29,18 @@ class Reduction(ABC):
 
     reads_kernel: ClassVar[bool] = True
     """Whether `update` needs log weights; False: it works on the pairs alone."""
+
+    @property
+    def tile_arrays(self) -> int:
+        """Arrays of the tile's size that `update` holds at once, log weights not counted."""
+        return 6
+
+    def no_neighbour(self, state: Any) -> Array:
+        """Which queries have met no key of positive weight, bool (n_queries,).
+
+        Only for reductions that know an empty neighbourhood by their state.
+        """
+        raise InputError(f"{type(self).__name__} has no value to take from the nearest key")
 
     @abstractmethod
     def init(self, q: QueryBlock) -> State:

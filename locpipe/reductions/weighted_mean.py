@@ -64,3 +64,8 @@ class WeightedMean(Reduction):
         xp = array_namespace(state.mass)
         mass = xp.where(state.mass > 0, state.mass, xp.ones((), dtype=state.mass.dtype))
         return (fill_empty(state.moment / mass[:, None], state.mass, empty),)
+
+    def no_neighbour(self, state: WeightedMeanState) -> Array:
+        """Where the mass is 0."""
+        empty: Array = state.mass == 0
+        return empty

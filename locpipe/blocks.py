@@ -82,6 +82,14 @@ class QueryBlock:
         """Part of the block, as views; `part` counts from the block's first row."""
         return _rows(self, part)
 
+    def chosen(self, mask: Array) -> QueryBlock:
+        """The rows that a boolean mask marks, as copies that keep their ids and times."""
+        given = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "start"}
+        if self.start != UNKNOWN_START:
+            given |= {"ids": row_ids(self), "time": row_times(self)}
+        cut = {name: None if array is None else array[mask, ...] for name, array in given.items()}
+        return QueryBlock(start=UNKNOWN_START, **cut)
+
 
 @dataclass(frozen=True, eq=False)
 class KeyBlock:

@@ -11,7 +11,7 @@ from locpipe.blocks import Array, KeyBlock, PairSource, QueryBlock, block_span, 
 from locpipe.kernels.base import Kernel
 from locpipe.reductions.base import Reduction, State
 
-__all__ = ["TILE_KEYS", "TILE_QUERIES", "concat_rows", "fold"]
+__all__ = ["TILE_KEYS", "TILE_QUERIES", "concat_rows", "fold", "take_rows", "widen"]
 
 # 256 x 256 float64 = 512 KiB: one array of a tile fills the second-level cache of one core.
 TILE_QUERIES = 256
@@ -37,11 +37,11 @@ def fold(
     """
     if q.n_rows == 0 or k.n_rows == 0:
         return state
-    q, k = _widen(q), _widen(k)
+    q, k = widen(q), widen(k)
     if q.n_rows <= TILE_QUERIES:
         return _fold_rows(reduction, state, q, k, kernel, pairs)
     parts = [
-        _fold_rows(reduction, _take(state, rows), q.rows(rows), k, kernel, pairs)
+        _fold_rows(reduction, take_rows(state, rows), q.rows(rows), k, kernel, pairs)
         for rows in row_slices(q.n_rows, TILE_QUERIES)
     ]
     return concat_rows(parts)
@@ -68,7 +68,7 @@ def _log_weights(kernel: Kernel, q: QueryBlock, k: KeyBlock) -> Array:
     return log_w if k.log_sample_weight is None else log_w + k.log_sample_weight[None, :]
 
 
-def _widen(block: Any) -> Any:
+def widen(block: Any) -> Any:
     """The block with every numeric array but ids and times in float64."""
     xp = array_namespace(block.data)
     names = ("data", "values", "bandwidth", "log_sample_weight")
@@ -80,7 +80,8 @@ def _widen(block: Any) -> Any:
     return replace(block, **narrow) if narrow else block
 
 
-def _take(state: Any, rows: slice) -> State:
+def take_rows(state: Any, rows: slice) -> State:
+    """Part of a state, as views."""
     cut: State = type(state)(*(array[rows, ...] for array in state))
     return cut
 

@@ -2,53 +2,153 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial, reduce
+from typing import Any, Literal
 
-from locpipe.blocks import Array, KeyBlock, PairSource, QueryBlock
+from array_api_compat import array_namespace
+
+from locpipe.blocks import Array, KeyBlock, PairSource, QueryBlock, row_slices
 from locpipe.engines import dense, single_threaded_libraries
+from locpipe.errors import InputError
 from locpipe.graph.sources import KEY_BLOCK_ROWS, KeySource
 from locpipe.kernels.base import Kernel
+from locpipe.kernels.closest import Closest
 from locpipe.reductions.base import Reduction, State
+from locpipe.reductions.top_k import TopK, TopKState
 
-__all__ = ["Operation"]
+__all__ = ["Empty", "Operation", "put_rows"]
+
+Empty = float | Literal["nearest"]
+"""Result of a query with no neighbour: a number, or what its nearest key gives."""
+
+AnyKeys = KeySource | KeyBlock
 
 
 @dataclass(frozen=True, eq=False)
 class Operation:
-    """What every task of a graph is told; small, picklable."""
+    """What every task of a graph is told; small, picklable.
+
+    Attributes
+    ----------
+    reduction : Reduction
+    kernel : Kernel, optional
+    pairs : PairSource, optional
+    empty : float or "nearest"
+    key_rows : int
+        Keys that a task reads and widens at a time.
+    weights_as_mask : bool
+        Sample weights only say which keys are there: so that a ranking is by nearness alone.
+    """
 
     reduction: Reduction
     kernel: Kernel | None = None
     pairs: PairSource | None = None
-    empty: float = float("nan")
+    empty: Empty = float("nan")
+    key_rows: int = KEY_BLOCK_ROWS
+    weights_as_mask: bool = False
 
-    def fold(self, q: QueryBlock, keys: Iterable[KeyBlock]) -> State:
+    def first_pass(self) -> Operation | None:
+        """The pass that finds what the kernel must know of all keys, if it needs one."""
+        ranking = None if self.kernel is None else self.kernel.ranking()
+        if ranking is None:
+            return None
+        ranks = TopK(ranking.k)
+        return Operation(ranks, ranking.score, key_rows=self.key_rows, weights_as_mask=True)
+
+    def fallback(self) -> Operation | None:
+        """What gives queries with no neighbour their result, under ``empty="nearest"``."""
+        if self.empty != "nearest" or self.kernel is None:
+            return None
+        score = self.kernel.nearness()
+        if score is None:
+            raise InputError(
+                f"empty='nearest' needs a kernel of a distance, got {self.kernel!r}; "
+                "use empty='nan' or 'zero'"
+            )
+        return replace(self, kernel=Closest(score), empty=float("nan"))
+
+    def fold(self, q: QueryBlock, keys: Iterable[KeyBlock], state: State | None = None) -> State:
         """State of a query block over key blocks read one at a time."""
+        state = self.reduction.init(q) if state is None else state
         with single_threaded_libraries():
-            return reduce(partial(self._step, q), keys, self.reduction.init(q))
+            return reduce(partial(self._step, q), keys, state)
 
-    def stream(self, q: QueryBlock, keys: KeySource | KeyBlock) -> tuple[Array, ...]:
+    def stream(self, q: QueryBlock, keys: AnyKeys) -> tuple[Array, ...]:
         """Results of a query block over all keys: the task of the strategy ``stream``."""
-        blocks = [keys] if isinstance(keys, KeyBlock) else keys.iter_blocks(KEY_BLOCK_ROWS)
-        return self.finish(self.fold(q, blocks))
+        first = self.first_pass()
+        if first is not None:
+            q = with_ranks(q, first.span(q, keys))
+        return self.complete(q, self.span(q, keys), keys)
 
-    def span(self, q: QueryBlock, k: KeyBlock) -> State:
-        """State of a query block over one key block: a leaf of the strategy ``tree``."""
-        return self.fold(q, [k])
+    def span(self, q: QueryBlock, keys: AnyKeys, start: int = 0, stop: int | None = None) -> State:
+        """State of a query block over a span of keys: a leaf of the strategy ``tree``."""
+        return self.fold(q, _blocks(keys, self.key_rows, start, stop))
 
     def merge(self, states: Sequence[State]) -> State:
         """State of the keys of all."""
         return reduce(self.reduction.merge, states)
 
+    def complete(self, q: QueryBlock, state: State, keys: AnyKeys) -> tuple[Array, ...]:
+        """Results of a query block whose state has seen all keys, which are at hand."""
+        results, fallback = self.finish(state), self.fallback()
+        if fallback is None:
+            return results
+        lonely = self.reduction.no_neighbour(state)
+        if not bool(array_namespace(lonely).any(lonely)):
+            return results
+        return put_rows(results, lonely, fallback.stream(q.chosen(lonely), keys))
+
     def finish(self, state: State) -> tuple[Array, ...]:
         """Results of a query block."""
-        return self.reduction.finalize(state, self.empty)
-
-    def _step(self, q: QueryBlock, state: State, k: KeyBlock) -> State:
-        return dense.fold(self.reduction, state, q, k, self.kernel, self.pairs)
+        empty = float("nan") if self.empty == "nearest" else self.empty
+        return self.reduction.finalize(state, empty)
 
     def meta(self, q: QueryBlock) -> tuple[Array, ...]:
         """Results of no rows: their dtypes and trailing shapes, without computing anything."""
         return self.finish(self.reduction.init(q.rows(slice(0, 0))))
+
+    def _step(self, q: QueryBlock, state: State, k: KeyBlock) -> State:
+        k = _present(k) if self.weights_as_mask else k
+        return dense.fold(self.reduction, state, q, k, self.kernel, self.pairs)
+
+
+def with_ranks(q: QueryBlock, state: Any) -> QueryBlock:
+    """`q` with what its first pass found; with fewer than k keys, the last one found."""
+    found: TopKState = state
+    xp = array_namespace(found.score)
+    inf = xp.asarray(xp.inf, dtype=found.score.dtype)
+    last = xp.min(xp.where(found.score > -xp.inf, found.score, inf), axis=1)
+    kth_score = xp.where(last < xp.inf, last, -inf)
+    return replace(
+        q, best_score=found.score[:, 0], kth_score=kth_score, kth_index=found.index[:, -1]
+    )
+
+
+def put_rows(whole: Any, chosen: Array, part: Any) -> Any:
+    """Tuples of arrays: `whole` with `part` at the rows that the mask `chosen` marks."""
+    xp = array_namespace(chosen)
+    arrays = []
+    for array, new in zip(whole, part, strict=True):
+        copy = xp.asarray(array, copy=True)
+        copy[chosen] = new
+        arrays.append(copy)
+    return type(whole)(*arrays) if hasattr(whole, "_fields") else tuple(arrays)
+
+
+def _present(k: KeyBlock) -> KeyBlock:
+    """The block with weights that only say which keys are there."""
+    if k.log_sample_weight is None:
+        return k
+    xp = array_namespace(k.log_sample_weight)
+    there = k.log_sample_weight > -xp.inf
+    zero = xp.zeros((), dtype=k.log_sample_weight.dtype)
+    return replace(k, log_sample_weight=xp.where(there, zero, k.log_sample_weight))
+
+
+def _blocks(keys: AnyKeys, rows: int, start: int, stop: int | None) -> Iterator[KeyBlock]:
+    if not isinstance(keys, KeyBlock):
+        return keys.iter_blocks(rows, start, stop)
+    stop = keys.n_rows if stop is None else stop
+    return (keys.rows(part) for part in row_slices(stop, rows, start))

@@ -11,7 +11,7 @@ from locpipe.blocks import Array
 from locpipe.distance import squared_distances
 from locpipe.errors import InputError
 
-__all__ = ["METRICS", "Metric", "metric_of"]
+__all__ = ["METRICS", "Metric", "check_metric", "metric_of"]
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,10 @@ class Metric:
     ----------
     surrogate : callable (queries, keys) -> array (n_queries, n_keys)
         Grows with the distance; +inf where there is none, so such a pair is never chosen.
-    distance : callable (surrogate) -> array
+    distance, squared : callable (surrogate) -> array
+        The distance, and its square.
+    scales : bool
+        Whether dividing the coordinates by a bandwidth divides the distance by it.
     n_features : int or None
         Features that the rows must have, or None for any number.
     allows_missing : bool
@@ -31,8 +34,23 @@ class Metric:
 
     surrogate: Callable[[Array, Array], Array]
     distance: Callable[[Array], Array]
+    squared: Callable[[Array], Array]
+    scales: bool = True
     n_features: int | None = None
     allows_missing: bool = False
+
+
+def check_metric(name: object) -> Metric:
+    """The metric of a name.
+
+    Raises
+    ------
+    InputError
+        If the name is unknown.
+    """
+    if not isinstance(name, str) or name not in METRICS:
+        raise InputError(f"metric must be one of {sorted(METRICS)}, got {name!r}")
+    return METRICS[name]
 
 
 def metric_of(name: str, n_features: int) -> Metric:
@@ -43,9 +61,7 @@ def metric_of(name: str, n_features: int) -> Metric:
     InputError
         If the name is unknown or the number of features does not fit.
     """
-    if name not in METRICS:
-        raise InputError(f"metric must be one of {sorted(METRICS)}, got {name!r}")
-    metric = METRICS[name]
+    metric = check_metric(name)
     if metric.n_features not in (None, n_features):
         raise InputError(
             f"metric={name!r} needs rows of {metric.n_features} features, got {n_features}"
@@ -57,7 +73,7 @@ def _manhattan(q: Array, k: Array) -> Array:
     xp = array_namespace(q, k)
     total = xp.abs(q[:, 0][:, None] - k[:, 0][None, :])
     for j in range(1, q.shape[1]):
-        total = total + xp.abs(q[:, j][:, None] - k[:, j][None, :])
+        total += xp.abs(q[:, j][:, None] - k[:, j][None, :])
     return total
 
 
@@ -78,23 +94,29 @@ def _unit(rows: Array) -> tuple[Array, Array]:
     largest = xp.max(xp.abs(rows), axis=1, keepdims=True)
     zero = largest == 0
     scaled = rows / xp.where(zero, xp.ones((), dtype=rows.dtype), largest)
-    length = xp.sqrt(xp.sum(scaled * scaled, axis=1, keepdims=True))
+    # One feature after the other: the bits do not depend on how many rows the block has.
+    total = scaled[:, 0] * scaled[:, 0]
+    for j in range(1, rows.shape[1]):
+        total += scaled[:, j] * scaled[:, j]
+    length = xp.sqrt(total)[:, None]
     return scaled / xp.where(zero, xp.ones((), dtype=rows.dtype), length), zero[:, 0]
 
 
 def _nan_euclidean(q: Array, k: Array) -> Array:
     """Squared distance over the shared features, times all over shared (Dixon 1979)."""
     xp = array_namespace(q, k)
-    shared, total = 0, 0
+    shared = xp.zeros((q.shape[0], k.shape[0]), dtype=q.dtype)
+    total = xp.zeros(shared.shape, dtype=q.dtype)
     for j in range(q.shape[1]):
         difference = q[:, j][:, None] - k[:, j][None, :]
-        present = ~xp.isnan(difference)
-        difference = xp.where(present, difference, xp.zeros((), dtype=difference.dtype))
-        shared = shared + xp.astype(present, difference.dtype)
-        total = total + difference * difference
+        absent = xp.isnan(difference)
+        difference[absent] = 0.0
+        difference *= difference
+        total += difference
+        shared += xp.astype(~absent, q.dtype)
     none = shared == 0
-    ratio = q.shape[1] / xp.where(none, xp.ones((), dtype=q.dtype), shared)
-    return xp.where(none, xp.asarray(xp.inf, dtype=q.dtype), total * ratio)
+    total *= q.shape[1] / xp.where(none, xp.ones((), dtype=q.dtype), shared)
+    return xp.where(none, xp.asarray(xp.inf, dtype=q.dtype), total)
 
 
 def _haversine(q: Array, k: Array) -> Array:
@@ -119,10 +141,18 @@ def _angle(surrogate: Array) -> Array:
     return 2 * xp.asin(xp.sqrt(xp.clip(surrogate, 0, 1)))
 
 
+def _square(surrogate: Array) -> Array:
+    return surrogate * surrogate
+
+
+def _squared_angle(surrogate: Array) -> Array:
+    return _square(_angle(surrogate))
+
+
 METRICS: Mapping[str, Metric] = {
-    "euclidean": Metric(squared_distances, _root),
-    "manhattan": Metric(_manhattan, _same),
-    "cosine": Metric(_cosine, _same),
-    "nan-euclidean": Metric(_nan_euclidean, _root, allows_missing=True),
-    "haversine": Metric(_haversine, _angle, n_features=2),
+    "euclidean": Metric(squared_distances, _root, _same),
+    "manhattan": Metric(_manhattan, _same, _square),
+    "cosine": Metric(_cosine, _same, _square, scales=False),
+    "nan-euclidean": Metric(_nan_euclidean, _root, _same, allows_missing=True),
+    "haversine": Metric(_haversine, _angle, _squared_angle, scales=False, n_features=2),
 }

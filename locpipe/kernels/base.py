@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, ClassVar
 
-from locpipe.blocks import Array, KeyBlock, QueryBlock
+from locpipe.blocks import Array, KeyBlock, PairSource, QueryBlock
 
 if TYPE_CHECKING:
     from locpipe.kernels.mapped import Mapped
@@ -61,8 +61,11 @@ class Kernel(ABC):
 
     is_mask: ClassVar[bool] = False
     """Whether all weights are 0 or 1, so that it says who may be a neighbour at all."""
-    tile_arrays: ClassVar[int] = 8
-    """Arrays of the tile's size that `log_weights` holds at once, its result included."""
+
+    @property
+    def tile_arrays(self) -> int:
+        """Arrays of the tile's size that `log_weights` holds at once, its result included."""
+        return 8
 
     @property
     def allows_missing(self) -> bool:
@@ -84,6 +87,14 @@ class Kernel(ABC):
         ``empty="nearest"`` ranks by it.  Masks are their own; None where there is no distance.
         """
         return None
+
+    def pair_sources(self) -> tuple[PairSource, ...]:
+        """What is read per pair; each must have shape (n_queries, n_keys)."""
+        return ()
+
+    def with_pair_sources(self, change: Callable[[PairSource], PairSource]) -> Kernel:
+        """The kernel with ``change(source)`` in place of each source."""
+        return self
 
     @abstractmethod
     def log_weights(self, q: QueryBlock, k: KeyBlock) -> Array:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import lgamma, log, pi
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from array_api_compat import array_namespace
 
 from locpipe.blocks import Array
 from locpipe.errors import InputError
-from locpipe.kernels.base import KernelSpec
-from locpipe.kernels.radial import Radial, check_bandwidth, log_sphere
+from locpipe.kernels.radial import Radial, log_sphere
 
 __all__ = ["Cauchy", "Exponential", "Logistic", "StudentT"]
 
@@ -56,21 +55,24 @@ class StudentT(Radial):
     nu : float
         Degrees of freedom, > 0; 1 gives `Cauchy`.
     bandwidth : float or sequence of n_features floats
+    metric : str
+        As for any radial kernel.
 
     Raises
     ------
     InputError
-        If `nu` is not positive and finite, or a bandwidth is bad.
+        If `nu` is not positive and finite, or a bandwidth or the metric is bad.
     """
 
     nu: float = 1.0
-    bandwidth: float | tuple[float, ...] = 1.0
 
-    def __init__(self, nu: float, bandwidth: object = 1.0) -> None:
+    def __init__(self, nu: float, bandwidth: Any = 1.0, *, metric: str = "euclidean") -> None:
         if not (isinstance(nu, int | float) and 0 < nu < float("inf")):
             raise InputError(f"nu must be a positive finite number, got {nu!r}")
-        object.__setattr__(self, "nu", float(nu))
-        object.__setattr__(self, "bandwidth", check_bandwidth(bandwidth))
+        given = {"nu": float(nu), "bandwidth": bandwidth, "metric": metric}
+        for name, value in given.items():
+            object.__setattr__(self, name, value)
+        self.__post_init__()
 
     def log_profile(self, u2: Array, n_features: int) -> Array:
         """``-(nu + d)/2 log(1 + u^2 / nu)``."""
@@ -81,14 +83,6 @@ class StudentT(Radial):
         """``log Gamma((nu+d)/2) - log Gamma(nu/2) - (d/2) log(nu pi)``."""
         half = 0.5 * self.nu
         return lgamma(half + 0.5 * n_features) - lgamma(half) - 0.5 * n_features * log(self.nu * pi)
-
-    def lower(self, n_features: int) -> KernelSpec:
-        """As for any radial kernel; an engine needs `nu` too, so only ``dense`` serves it."""
-        scale = self.scale(n_features)
-        log_normalizer = self.log_constant(n_features) - sum(map(log, scale))
-        return KernelSpec(
-            "studentt", "euclidean", scale, log_bound=0.0, log_normalizer=log_normalizer
-        )
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf, log
 from typing import Any, ClassVar
 
@@ -14,8 +14,9 @@ from locpipe.blocks import Array, KeyBlock, QueryBlock
 from locpipe.distance import squared_distances
 from locpipe.errors import InputError
 from locpipe.kernels.base import Kernel, KernelSpec
+from locpipe.metrics import METRICS, check_metric, metric_of
 
-__all__ = ["Radial", "check_bandwidth", "log_sphere"]
+__all__ = ["InBandwidths", "Radial", "check_bandwidth", "log_sphere"]
 
 # The log of a smooth profile moves by at most half the error of the squared distance, so this
 # keeps the matrix product a hundred times below rtol = 1e-10.
@@ -53,20 +54,25 @@ def log_sphere(d: int) -> float:
 
 @dataclass(frozen=True)
 class Radial(Kernel):
-    """A kernel of ``u``, the Euclidean distance in bandwidths.
+    """A kernel of ``u``, the distance in bandwidths.
 
     Parameters
     ----------
     bandwidth : float or sequence of n_features floats
-        Scale (feature units).  Bandwidths that ride in the blocks multiply it.
+        Scale (units of the distance).  Bandwidths that ride in the blocks multiply it.
+    metric : {"euclidean", "manhattan", "cosine", "nan-euclidean", "haversine"}
+        As in `locpipe.nearest`.  Only the Euclidean kernels have a normaliser.  Under cosine and
+        haversine (angles in radians) the bandwidth is one number.
 
     Raises
     ------
     InputError
-        If a bandwidth is not positive and finite, or their number is not n_features.
+        If a bandwidth is not positive and finite, their number is not n_features, or the metric
+        is unknown or has no features to scale.
     """
 
     bandwidth: float | tuple[float, ...] = 1.0
+    metric: str = field(default="euclidean", kw_only=True)
 
     support: ClassVar[float] = inf
     """Largest ``u`` with a positive weight."""
@@ -77,6 +83,11 @@ class Radial(Kernel):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "bandwidth", check_bandwidth(self.bandwidth))
+        if not check_metric(self.metric).scales and not isinstance(self.bandwidth, float):
+            raise InputError(
+                f"bandwidth must be one number with metric={self.metric!r}, whose distance has no "
+                f"features to scale, got {len(self.bandwidth)} numbers"
+            )
 
     @abstractmethod
     def log_profile(self, u2: Array, n_features: int) -> Array:
@@ -85,6 +96,25 @@ class Radial(Kernel):
     @abstractmethod
     def log_constant(self, n_features: int) -> float | None:
         """Log of the normaliser at bandwidth 1; None if there is none."""
+
+    @property
+    def tile_arrays(self) -> int:
+        """Distances, and what the profile makes of them."""
+        return 5
+
+    @property
+    def allows_missing(self) -> bool:
+        """As the metric says."""
+        return METRICS[self.metric].allows_missing
+
+    @property
+    def symmetric(self) -> bool:
+        """Distances are the same both ways."""
+        return True
+
+    def nearness(self) -> InBandwidths:
+        """Minus the squared distance in bandwidths."""
+        return InBandwidths(self)
 
     def scale(self, n_features: int) -> tuple[float, ...]:
         """Bandwidth per feature."""
@@ -97,15 +127,29 @@ class Radial(Kernel):
             )
         return self.bandwidth
 
-    def log_weights(self, q: QueryBlock, k: KeyBlock) -> Array:
-        """Log profile of every pair (n_queries, n_keys)."""
+    def squared_distances(self, q: QueryBlock, k: KeyBlock, tolerance: float = 0.0) -> Array:
+        """Squared distances in bandwidths (n_queries, n_keys).
+
+        With a `tolerance` > 0 wide data may use a matrix product (`locpipe.distance`).
+        """
         xp = array_namespace(q.data, k.data)
         n_features = int(q.data.shape[1])
+        metric = metric_of(self.metric, n_features)
         h = xp.asarray(self.scale(n_features), dtype=xp.float64)
         factor = row_factor(q, k)
-        tolerance = _LOG_TOLERANCE if self.smooth and factor is None else 0.0
-        u2 = squared_distances(q.data / h, k.data / h, tolerance=tolerance)
-        return self.log_profile(u2 if factor is None else u2 / factor / factor, n_features)
+        if self.metric == "euclidean":
+            tolerance = tolerance if factor is None else 0.0
+            u2 = squared_distances(q.data / h, k.data / h, tolerance=tolerance)
+        elif metric.scales:
+            u2 = metric.squared(metric.surrogate(q.data / h, k.data / h))
+        else:
+            u2 = metric.squared(metric.surrogate(q.data, k.data)) / h[0] / h[0]
+        return u2 if factor is None else u2 / factor / factor
+
+    def log_weights(self, q: QueryBlock, k: KeyBlock) -> Array:
+        """Log profile of every pair (n_queries, n_keys)."""
+        u2 = self.squared_distances(q, k, _LOG_TOLERANCE if self.smooth else 0.0)
+        return self.log_profile(u2, int(q.data.shape[1]))
 
     def log_row_normalizer(self, q: QueryBlock, k: KeyBlock) -> Array | None:
         """``-d log h`` of the per-row bandwidths."""
@@ -114,11 +158,44 @@ class Radial(Kernel):
         return None if factor is None else -q.data.shape[1] * xp.log(factor)
 
     def lower(self, n_features: int) -> KernelSpec:
-        """The profile by its name, its scale, support and bound."""
-        scale, constant = self.scale(n_features), self.log_constant(n_features)
+        """The profile by its name, its metric, scale, support and bound."""
+        metric_of(self.metric, n_features)
+        scale = self.scale(n_features)
+        constant = self.log_constant(n_features) if self.metric == "euclidean" else None
         log_normalizer = None if constant is None else constant - sum(map(log, scale))
         name = type(self).__name__.lower()
-        return KernelSpec(name, "euclidean", scale, self.support, self.log_peak, log_normalizer)
+        return KernelSpec(name, self.metric, scale, self.support, self.log_peak, log_normalizer)
+
+
+@dataclass(frozen=True)
+class InBandwidths(Kernel):
+    """Minus the squared distance in bandwidths of a radial kernel, never cut off."""
+
+    radial: Radial
+    tile_arrays = 4
+
+    @property
+    def allows_missing(self) -> bool:
+        """As the kernel."""
+        return self.radial.allows_missing
+
+    @property
+    def symmetric(self) -> bool:
+        """Distances are the same both ways."""
+        return True
+
+    def nearness(self) -> InBandwidths:
+        """Itself."""
+        return self
+
+    def log_weights(self, q: QueryBlock, k: KeyBlock) -> Array:
+        """``-u^2`` from differences, so equal distances tie exactly."""
+        return -self.radial.squared_distances(q, k)
+
+    def lower(self, n_features: int) -> KernelSpec:
+        """A score, not a density."""
+        spec = self.radial.lower(n_features)
+        return KernelSpec("nearness", spec.metric, spec.scale, log_bound=0.0)
 
 
 def row_factor(q: QueryBlock, k: KeyBlock) -> Array | None:

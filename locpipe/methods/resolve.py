@@ -12,30 +12,11 @@ from scipy.integrate import IntegrationWarning, quad
 from locpipe import kernels
 from locpipe.errors import InputError
 from locpipe.kernels import Kernel, Radial
+from locpipe.kernels.names import radial_by_name
 from locpipe.kernels.radial import log_sphere
 
 __all__ = ["bandwidth_by_rule", "canonical_bandwidth", "resolve_kernel"]
 
-_NAMED = (
-    kernels.Biweight,
-    kernels.Cauchy,
-    kernels.Cosine,
-    kernels.Epanechnikov,
-    kernels.Exponential,
-    kernels.Gaussian,
-    kernels.Logistic,
-    kernels.Triangular,
-    kernels.Tricube,
-    kernels.Triweight,
-    kernels.Uniform,
-)
-_ALIASES = {
-    "flat": kernels.Uniform,
-    "linear": kernels.Triangular,
-    "tophat": kernels.Uniform,
-}
-_KERNELS: dict[str, Any] = {kernel.__name__.lower(): kernel for kernel in _NAMED}
-_KERNELS |= _ALIASES
 _RULES = ("scott", "silverman")
 
 
@@ -64,12 +45,11 @@ def resolve_kernel(kernel: str | Kernel, bandwidth: Any, X: Any, sample_weight: 
                 f"bandwidth={bandwidth!r}; set bandwidth=None"
             )
         return kernel
-    if not isinstance(kernel, str) or kernel not in _KERNELS:
-        raise InputError(f"kernel must be one of {sorted(_KERNELS)} or an object, got {kernel!r}")
+    family = radial_by_name(kernel)
     if isinstance(bandwidth, str):
-        factor = _relative_to_gaussian(_KERNELS[kernel](1.0), X.shape[1])
+        factor = _relative_to_gaussian(family(1.0), X.shape[1])
         bandwidth = factor * bandwidth_by_rule(bandwidth, X, sample_weight)
-    kernel_object: Kernel = _KERNELS[kernel](bandwidth)
+    kernel_object = family(bandwidth)
     kernel_object.lower(X.shape[1])
     return kernel_object
 

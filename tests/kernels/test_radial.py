@@ -178,7 +178,7 @@ def test_student_with_one_degree_is_cauchy():
     assert_close(profile(StudentT(1.0), u, 3), profile(Cauchy(), u, 3))
     assert_close(StudentT(1.0).lower(3).log_normalizer, Cauchy().lower(3).log_normalizer)
     assert StudentT(3, 2) == StudentT(3.0, bandwidth=2.0)
-    assert repr(StudentT(3, 2)) == "StudentT(bandwidth=2.0, nu=3.0)"
+    assert repr(StudentT(3, 2)) == "StudentT(bandwidth=2.0, metric='euclidean', nu=3.0)"
 
 
 @pytest.mark.parametrize("nu", [0, -1, np.inf, np.nan, "3"])

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final, TextIO
 
+from locpipe.flows.stopping import check_stopped
+
 __all__ = ["Progress", "Snapshot", "log_lines", "terminal"]
 
 INTERVAL_SECONDS: Final = {True: 0.1, False: 2.0}  # a terminal is redrawn, a log file grows
@@ -59,6 +61,8 @@ class Snapshot:
 class Progress:
     """Counts the stages and blocks of a run and tells its listeners.
 
+    A run that was told to stop (`check_stopped`) stops at the next of its steps.
+
     Parameters
     ----------
     n_stages
@@ -100,6 +104,7 @@ class Progress:
             shown = Snapshot(self._stage, self.n_stages, title, now, total, left)
             for listener in self.listeners:
                 listener(shown)
+            check_stopped()
 
         def advance() -> None:
             nonlocal done

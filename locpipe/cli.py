@@ -5,6 +5,8 @@ import re
 import signal
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import version as installed_version
 from io import TextIOWrapper
 from pathlib import Path
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["app", "main"]
 
-OK, FAILED, BAD_INPUT, INTERRUPTED, TERMINATED = 0, 1, 2, 130, 143
+OK, FAILED, BAD_INPUT = 0, 1, 2  # and 128 + its number if a signal ended the run
 DISK = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ESTALE)  # full or lost
 
 app = typer.Typer(
@@ -63,23 +65,18 @@ def run(
 ) -> None:
     """Run a flow; a run that was interrupted goes on where it stopped."""
     start = time.monotonic()
-    job = _prepare(flow, config, settings, output, if_exists)
-    if dry_run:
-        _print_plan(job)
-        return
-    from locpipe.flows.running import finished_report
+    with _stoppable():
+        job = _prepare(flow, config, settings, output, if_exists)
+        if dry_run:
+            _print_plan(job)
+            return
+        from locpipe.flows.running import finished_report
 
-    report = finished_report(job)
-    if report is not None:
-        typer.echo("This run is finished already; nothing was computed.")
-    else:
-        before = signal.signal(signal.SIGTERM, _terminate)
-        try:
+        report = finished_report(job)
+        if report is not None:
+            typer.echo("This run is finished already; nothing was computed.")
+        else:
             report = _run(job, direct=direct)
-        except (KeyboardInterrupt, _TerminatedError) as stop:
-            raise typer.Exit(_say_stopped(stop)) from None
-        finally:
-            signal.signal(signal.SIGTERM, before)
     _print_report(report)
     typer.echo(f"The whole command took {time.monotonic() - start:.1f} s.")
 
@@ -146,19 +143,25 @@ def _version(
         raise typer.Exit(OK)
 
 
-class _TerminatedError(SystemExit):
-    """SIGTERM came: the run ends as it does when interrupted, and leaves nothing behind."""
+@contextmanager
+def _stoppable() -> Iterator[None]:
+    """End the command as a signal asks, even where Python lost what its handler raised."""
+    from locpipe.flows.stopping import check_stopped, stoppable, stopped_by
+
+    with stoppable():
+        try:
+            yield
+            check_stopped()
+        except BaseException:
+            number = stopped_by()
+            if number is None:
+                raise
+            raise typer.Exit(_say_stopped(number)) from None
 
 
-def _terminate(*_: object) -> None:
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # once is enough
-    raise _TerminatedError(TERMINATED)
-
-
-def _say_stopped(stop: BaseException) -> int:
-    ended = isinstance(stop, _TerminatedError)
-    how, status = ("Terminated", TERMINATED) if ended else ("Interrupted", INTERRUPTED)
-    return _say(f"{how}; the same command goes on from here.", status)
+def _say_stopped(number: int) -> int:
+    how = "Terminated" if number == signal.SIGTERM else "Interrupted"
+    return _say(f"{how}; the same command goes on from here.", 128 + number)
 
 
 def main() -> None:

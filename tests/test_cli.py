@@ -1,5 +1,6 @@
 """The command line as a person meets it: a subprocess, its exit status, its one sentence."""
 
+import importlib
 import os
 import re
 import shlex
@@ -7,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -274,18 +276,83 @@ def test_interrupted_run_says_so_and_leaves_no_lock(tmp_path: Path) -> None:
         for line in process.stderr:
             if "counting words" in line:
                 break
-        # Python loses an interrupt that arrives inside a finalizer; a person presses again.
-        for _ in range(3):
-            process.send_signal(signal.SIGINT)
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(6)
-                break
+        process.send_signal(signal.SIGINT)
         said = process.stderr.read()
     assert process.returncode == 130
     assert said.splitlines()[-1] == "locpipe: Interrupted; the same command goes on from here."
     shown = locpipe("show", tmp_path / "m.zarr")
     assert "not finished" in shown.stdout
     assert [p.name for p in tmp_path.iterdir()] == ["m.zarr"]
+
+
+class Pressing:
+    """What is pressed while Python finalizes something: it prints and drops the exception."""
+
+    def __init__(self, number: signal.Signals) -> None:
+        self.number = number
+
+    def __del__(self) -> None:
+        signal.raise_signal(self.number)
+
+
+def lose_in_finalizer(number: signal.Signals) -> None:
+    Pressing(number)
+
+
+def lose_in_weak_reference(number: signal.Signals) -> None:
+    dying = set[int]()
+    reference = weakref.ref(dying, lambda _: signal.raise_signal(number))
+    del dying, reference
+
+
+def lose_in_careless_code(number: signal.Signals) -> None:
+    with suppress(BaseException):
+        signal.raise_signal(number)
+
+
+IN_A_STEP = "locpipe.flows.steps.density.clusters"
+AFTER_THE_LAST = "locpipe.flows.running.draw"
+
+
+@pytest.mark.parametrize(
+    ("number", "status", "lose", "step"),
+    [
+        (signal.SIGINT, 130, lose_in_finalizer, IN_A_STEP),
+        (signal.SIGINT, 130, lose_in_weak_reference, AFTER_THE_LAST),
+        (signal.SIGINT, 130, lose_in_careless_code, IN_A_STEP),
+        (signal.SIGTERM, 143, lose_in_finalizer, AFTER_THE_LAST),
+    ],
+)
+def test_a_signal_that_python_loses_ends_the_run(
+    called: Called,
+    texts: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    number: signal.Signals,
+    status: int,
+    lose: Callable[[signal.Signals], None],
+    step: str,
+) -> None:
+    arguments = ["amds", f"--set=input={texts}/good.npy", "-s", "dashboard=false", "-s", "n_init=1"]
+    module, _, name = step.rpartition(".")
+    do = getattr(importlib.import_module(module), name)
+    lost: list[type[BaseException]] = []
+
+    def press(*given: object) -> None:
+        do(*given)
+        lose(number)
+
+    before = signal.getsignal(number)
+    with monkeypatch.context() as patched:
+        patched.setattr(sys, "unraisablehook", lambda what: lost.append(what.exc_type))
+        patched.setattr(step, press)
+        done = called("run", *arguments, "--direct", "-o", tmp_path / "m.zarr")
+    assert len(lost) == (lose is not lose_in_careless_code)
+    assert signal.getsignal(number) == before
+    assert done.returncode == status
+    assert done.stderr.splitlines()[-1].endswith("; the same command goes on from here.")
+    assert "The whole command took" not in done.stdout
+    assert not (tmp_path / "m.zarr.lock").exists()
 
 
 def test_an_ascii_terminal_shows_other_characters(tmp_path: Path) -> None:

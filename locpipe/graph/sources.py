@@ -9,7 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 from locpipe.blocks import KeyBlock, row_slices
 from locpipe.shared import SharedArray
 
-__all__ = ["ArrayKeys", "KeySource"]
+__all__ = ["ArrayKeys", "KeySource", "read_bytes"]
 
 KEY_BLOCK_ROWS = 65_536
 """Keys folded at a time: with 100 float64 features, 50 MB."""
@@ -35,6 +35,20 @@ class KeySource(Protocol):
         self, block_rows: int, start: int = 0, stop: int | None = None
     ) -> Iterator[KeyBlock]:
         """Consecutive blocks of at most `block_rows` keys that cover ``start .. stop``."""
+
+
+def read_bytes(source: KeySource, block_rows: int) -> int:
+    """Bytes that a source holds while it is read in blocks of `block_rows` keys.
+
+    A source may say so itself, by a method ``read_bytes(block_rows)``; else it is taken to hold
+    two blocks of float64.  Arrays in memory are read as views.
+    """
+    if isinstance(source, ArrayKeys):
+        return 0
+    own = getattr(source, "read_bytes", None)
+    if own is not None:
+        return int(own(block_rows))
+    return 2 * block_rows * 8 * (source.n_features + (source.n_outputs or 0) + 2)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,135 @@
+"""Bytes that a fold holds, from metadata alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from array_api_compat import is_dask_array
+
+from locpipe.blocks import ArrayPairs, QueryBlock
+from locpipe.engines import dense
+from locpipe.graph.inputs import Keys, Queries
+from locpipe.graph.operation import Operation
+from locpipe.graph.sources import ArrayKeys, KeySource, read_bytes
+
+__all__ = ["Footprint", "bytes_in_memory", "row_bytes"]
+
+_FLOAT = 8
+_PAIR_ARRAYS = 4
+_RANKS = 3
+"""Numbers per query that a first pass leaves in the query block."""
+_FREED_LATE = 4 * 2**20
+"""Per thread: what the allocator keeps of blocks already freed."""
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """What one thread holds while it folds a block of queries.
+
+    Attributes
+    ----------
+    per_query : int
+        Bytes per query of the block: coordinates in float64, states, results.
+    per_key : int
+        Bytes per key of the block in float64.
+    tile : int
+        Bytes of the temporaries of one tile of pairs.
+    source : KeySource or Keys
+        Where the keys are read from.
+    """
+
+    per_query: int
+    per_key: int
+    tile: int
+    source: KeySource | Keys
+
+    @classmethod
+    def of(cls, op: Operation, queries: Queries, keys: Keys | KeySource) -> Footprint:
+        """The footprint of an operation."""
+        n_features = int(queries.data.shape[1])
+        passes = [p for p in (op, op.first_pass(), op.fallback()) if p is not None]
+        states = sum(_state_and_results(p, n_features) for p in passes)
+        widened = row_bytes(queries, _FLOAT) + _RANKS * _FLOAT * (len(passes) > 1)
+        tile = max(_tile(p, n_features) for p in passes)
+        return cls(widened + states, _key_bytes(keys), tile, keys)
+
+    def block(self, query_rows: int, key_rows: int) -> int:
+        """Bytes of one thread that folds `query_rows` queries, `key_rows` keys at a time."""
+        read = 0 if isinstance(self.source, Keys) else read_bytes(self.source, key_rows)
+        return (
+            query_rows * self.per_query + key_rows * self.per_key + read + self.tile + _FREED_LATE
+        )
+
+
+def result_bytes(op: Operation, n_features: int) -> int:
+    """Bytes of the results of one query, in float64."""
+    metas = op.meta(QueryBlock(np.empty((0, n_features))))
+    return sum(_FLOAT * int(np.prod(meta.shape[1:])) for meta in metas)
+
+
+def bytes_in_memory(arrays: Iterable[Any]) -> int:
+    """Bytes of the arrays that lie in memory, each counted once; memory maps are not."""
+    held = {}
+    for array in arrays:
+        if array is not None and not is_dask_array(array) and not _is_mapped(array):
+            held[_address(array)] = _nbytes(array)
+    return sum(held.values())
+
+
+def arrays_of(op: Operation, queries: Queries, keys: Keys | KeySource) -> list[Any]:
+    """All arrays that the caller handed over."""
+    rows = [queries, keys.block if isinstance(keys, ArrayKeys) else keys]
+    arrays = [a for r in rows for a in getattr(r, "__dict__", {}).values() if hasattr(a, "shape")]
+    pairs = op.pairs
+    return [*arrays, pairs.delta, pairs.weight] if isinstance(pairs, ArrayPairs) else arrays
+
+
+def row_bytes(rows: Queries | Keys, itemsize: int | None = None) -> int:
+    """Bytes of one row with its attributes, as they are or at a given width."""
+    arrays = [a for a in vars(rows).values() if a is not None]
+    return sum(int(np.prod(a.shape[1:])) * (itemsize or a.dtype.itemsize) for a in arrays)
+
+
+def _state_and_results(op: Operation, n_features: int) -> int:
+    """Per query: the state as it was and as it becomes, and what finalizing needs besides."""
+    state = op.reduction.init(QueryBlock(np.zeros((1, n_features))))
+    n_bytes = sum(_nbytes(array) for array in state)
+    return 2 * n_bytes + max(n_bytes, 3 * result_bytes(op, n_features))
+
+
+def _tile(op: Operation, n_features: int) -> int:
+    n_arrays = op.reduction.tile_arrays + (0 if op.kernel is None else op.kernel.tile_arrays)
+    n_arrays += 0 if op.pairs is None else _PAIR_ARRAYS
+    coordinates = 2 * (dense.TILE_QUERIES + dense.TILE_KEYS) * n_features
+    return _FLOAT * (n_arrays * dense.TILE_QUERIES * dense.TILE_KEYS + coordinates)
+
+
+def _key_bytes(keys: Keys | KeySource) -> int:
+    """Bytes of a key in float64, as far as folding makes a copy of it."""
+    if isinstance(keys, Keys):
+        return row_bytes(keys, _FLOAT)
+    if isinstance(keys, ArrayKeys):
+        arrays = [a for a in vars(keys.block).values() if hasattr(a, "shape")]
+        narrow = [a for a in arrays if a.dtype.itemsize < _FLOAT]
+        return sum(int(np.prod(a.shape[1:])) * _FLOAT for a in narrow)
+    return _FLOAT * (keys.n_features + (keys.n_outputs or 0) + 2)
+
+
+def _nbytes(array: Any) -> int:
+    return int(np.prod(array.shape)) * int(getattr(array.dtype, "itemsize", _FLOAT))
+
+
+def _is_mapped(array: Any) -> bool:
+    while array is not None:
+        if isinstance(array, np.memmap):
+            return True
+        array = getattr(array, "base", None)
+    return False
+
+
+def _address(array: Any) -> Any:
+    interface = getattr(array, "__array_interface__", None)
+    return id(array) if interface is None else (interface["data"][0], array.shape)

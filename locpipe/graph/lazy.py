@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-from itertools import accumulate, repeat
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from array_api_compat import is_dask_array
 
-from locpipe.blocks import UNKNOWN_START, KeyBlock, QueryBlock
-from locpipe.errors import InputError
+from locpipe.blocks import QueryBlock
 from locpipe.graph.inputs import Keys, Queries
-from locpipe.graph.operation import Operation
-from locpipe.graph.sources import ArrayKeys, KeySource
-from locpipe.shared import SharedArray
+from locpipe.graph.layer import Group, Layer, row_blocks
+from locpipe.graph.operation import Operation, put_rows, with_ranks
+from locpipe.graph.pair_blocks import lazy_pairs, with_pair_blocks, without_lazy_pairs
+from locpipe.graph.sources import KeySource
+from locpipe.graph.spans import Span, group_rows, key_spans, pair_chunks
+from locpipe.graph.symmetric import is_mirror
 
 if TYPE_CHECKING:
     from dask.array import Array as DaskArray
@@ -24,154 +25,132 @@ __all__ = ["fold_lazily"]
 _MERGE_AT_A_TIME = 8
 
 
-def fold_lazily(op: Operation, queries: Queries, keys: Any) -> tuple[DaskArray, ...]:
+def fold_lazily(op: Operation, queries: Queries, keys: Keys | KeySource) -> tuple[DaskArray, ...]:
     """Results as Dask arrays, chunked as the queries; nothing is computed here.
 
-    Keys in memory or in a store (`KeySource`): **stream**, one task per query block folds them
-    all.  Keys that are Dask arrays: **tree**, one task per query block and key chunk gives a
-    state, and states merge in a tree, so no worker ever holds all keys.
+    A leaf is one group of query chunks over one span of keys and gives a state; states merge in
+    a tree.  **stream** is the tree of one span: keys in memory or in a store (`KeySource`).
+    **tree**: keys that are Dask arrays, a span per group of chunks, so no worker ever holds all
+    keys; or few queries over many keys.  **symmetric**: the queries are the keys, and a leaf
+    serves both of its groups.  **summary**: spans are summarised, and queries ask the summary.
     """
-    q_blocks = _delayed_blocks(_query_block, queries)
-    if isinstance(keys, Keys):
-        k_blocks = _key_blocks(keys)
-        results = [_tree(op, q, k_blocks) for q in q_blocks]
+    layer, pairs = Layer(), lazy_pairs(op)
+    q_groups, k_groups = group_rows(queries, keys, pairs)
+    mirror = is_mirror(op, queries, keys) and bool(k_groups)
+    k_groups = q_groups if mirror else k_groups
+    q_blocks = row_blocks(layer, queries, q_groups)
+    spans = key_spans(layer, keys, q_groups, k_groups)
+    blocks_of_pairs = [pair_chunks(array, q_groups, spans) for array in pairs]
+    build = _Build(layer, without_lazy_pairs(op), spans, blocks_of_pairs)
+    targets = [_Target(i, q, g.start) for i, (q, g) in enumerate(_zip(q_blocks, q_groups))]
+    if mirror:
+        results = build.mutual_results(targets)
     else:
-        shared = _share_keys(keys)
-        results = [_task(op.stream)(q, shared) for q in q_blocks]
-    return _assemble(op, queries, results)
+        results = [build.results(build.op, target) for target in targets]
+    return _arrays(layer, op, queries, q_groups, results)
 
 
-def _tree(op: Operation, q: Any, k_blocks: list[Any]) -> Any:
-    states = [_task(op.span)(q, k) for k in k_blocks]
-    while len(states) > 1:
-        groups = range(0, len(states), _MERGE_AT_A_TIME)
-        states = [_task(op.merge)(states[i : i + _MERGE_AT_A_TIME]) for i in groups]
-    return _task(op.finish)(states[0])
+@dataclass(frozen=True, eq=False)
+class _Target:
+    """A group of queries: its number, the task that makes its block, its first row."""
+
+    i: int
+    q: Any
+    row: int
 
 
-def _task(function: Any) -> Any:
-    from dask.delayed import delayed
+@dataclass(frozen=True, eq=False)
+class _Build:
+    """The tasks of one fold."""
 
-    return delayed(function, pure=False)
+    layer: Layer
+    op: Operation
+    spans: Sequence[Span]
+    pairs: Sequence[DaskArray]
 
+    def results(self, op: Operation, target: _Target) -> Any:
+        """Results of a group of queries."""
+        first = op.first_pass()
+        if first is not None:
+            ranked = self.layer.add(with_ranks, target.q, self._state(first, target))
+            target = _Target(target.i, ranked, target.row)
+        return self._answer(op, target, self._state(op, target))
 
-def _share_keys(source: KeySource) -> Any:
-    """Keys as a graph refers to them: a Future with a Client, else the source itself."""
-    client = _active_client()
-    if client is None or not isinstance(source, ArrayKeys):
-        return source
-    return client.scatter(source.block, hash=False)
+    def mutual_results(self, targets: Sequence[_Target]) -> list[Any]:
+        """Results where the queries are the keys: one leaf per pair of groups, not two."""
+        states: list[list[Any]] = [[] for _ in targets]
+        for i, a in enumerate(targets):
+            states[i].append(self._leaf(self.op, a, i))
+            for j, b in enumerate(targets[:i]):
+                both = self.layer.add(
+                    self.op.mutual, a.q, self.spans[i].keys, b.q, self.spans[j].keys
+                )
+                states[i].append(self.layer.add(_nth, both, 0))
+                states[j].append(self.layer.add(_nth, both, 1))
+        merged = [self._merged(self.op.merge, found) for found in states]
+        return [self._answer(self.op, target, state) for target, state in _zip(targets, merged)]
 
+    def _state(self, op: Operation, target: _Target) -> Any:
+        leaves = [self._leaf(op, target, j) for j in range(len(self.spans))]
+        return self._merged(op.merge, leaves)
 
-def _share_array(array: Any) -> Any:
-    client = _active_client()
-    return SharedArray(array) if client is None else client.scatter(array, hash=False)
-
-
-def _active_client() -> Any:
-    import sys
-
-    if "distributed" not in sys.modules:  # importing it takes half a second
-        return None
-    from distributed import get_client
-
-    try:
-        return get_client()
-    except ValueError:
-        return None
-
-
-def _query_block(**rows: Any) -> QueryBlock:
-    return QueryBlock(**rows)
-
-
-def _key_block(*, sample_weight: Any = None, **rows: Any) -> KeyBlock:
-    return KeyBlock(**rows, log_sample_weight=log_weight(sample_weight))
-
-
-def log_weight(sample_weight: Any) -> Any:
-    """Log of sample weights; a weight of 0 gives -inf without a warning."""
-    if sample_weight is None:
-        return None
-    with np.errstate(divide="ignore"):
-        return np.log(sample_weight)
-
-
-def _key_blocks(keys: Keys) -> list[Any]:
-    if np.isnan(keys.data.shape[0]):
-        raise InputError(
-            "the number of keys must be known to plan, got a Dask array of unknown chunk sizes; "
-            "call compute_chunk_sizes() on it first"
+    def _leaf(self, op: Operation, target: _Target, j: int) -> Any:
+        span = self.spans[j]
+        if not self.pairs:
+            return self.layer.add(op.span, target.q, span.keys, span.start, span.stop)
+        blocks = [self.layer.chunk(array, target.i, j) for array in self.pairs]
+        place = (target.row, span.column)
+        return self.layer.add(
+            _span_with_pairs, op, place, blocks, target.q, span.keys, span.start, span.stop
         )
-    return _delayed_blocks(_key_block, keys)
+
+    def _merged(self, merge: Callable[[Any], Any], states: list[Any]) -> Any:
+        while len(states) > 1:
+            groups = range(0, len(states), _MERGE_AT_A_TIME)
+            states = [self.layer.add(merge, states[i : i + _MERGE_AT_A_TIME]) for i in groups]
+        return states[0]
+
+    def _answer(self, op: Operation, target: _Target, state: Any) -> Any:
+        """Results of a state that has seen all keys."""
+        results, fallback = self.layer.add(op.finish, state), op.fallback()
+        if fallback is None:
+            return results
+        lonely = self.layer.add(op.reduction.no_neighbour, state)
+        few = _Target(target.i, self.layer.add(QueryBlock.chosen, target.q, lonely), target.row)
+        return self.layer.add(put_rows, results, lonely, self.results(fallback, few))
 
 
-def _delayed_blocks(make: Any, rows: Queries | Keys) -> list[Any]:
-    """One delayed block per row chunk of the data, its attributes cut the same way."""
-    chunks = rows.data.chunks[0] if is_dask_array(rows.data) else (rows.data.shape[0],)
-    given = {f.name: getattr(rows, f.name) for f in fields(rows)}
-    pieces = {name: _pieces(a, chunks, name) for name, a in given.items() if a is not None}
-    return [
-        _task(make)(start=start, **{name: piece[i] for name, piece in pieces.items()})
-        for i, start in enumerate(_starts(chunks))
-    ]
-
-
-def _pieces(array: Any, chunks: tuple[Any, ...], name: str) -> list[Any]:
-    """The rows of an array per chunk, delayed."""
-    if not is_dask_array(array):
-        return _pieces_in_memory(array, chunks, name)
-    if not _same_chunks(array.chunks[0], chunks):
-        if np.isnan([*array.chunks[0], *chunks]).any():
-            raise InputError(
-                f"{name} must have the chunks of the rows it belongs to where chunk sizes are "
-                "unknown; call compute_chunk_sizes() on both first"
-            )
-        array = array.rechunk({0: chunks})
-    if array.ndim == 2 and array.numblocks[1] > 1:
-        array = array.rechunk({1: -1})
-    return list(array.to_delayed().ravel())
-
-
-def _pieces_in_memory(array: Any, chunks: tuple[Any, ...], name: str) -> list[Any]:
-    if np.isnan(chunks).any():
-        raise InputError(
-            f"{name} of rows with unknown chunk sizes must be a Dask array chunked like them, "
-            "got an array in memory; call compute_chunk_sizes() on the rows first"
-        )
-    shared, starts = _share_array(array), _starts(chunks)
-    return [_task(_cut)(shared, a, a + n) for a, n in zip(starts, chunks, strict=True)]
-
-
-def _cut(array: Any, start: int, stop: int) -> Any:
-    return (array.array if isinstance(array, SharedArray) else array)[start:stop]
-
-
-def _same_chunks(a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:
-    return len(a) == len(b) and np.array_equal(a, b, equal_nan=True)
-
-
-def _starts(chunks: tuple[Any, ...]) -> list[int]:
-    if np.isnan(chunks).any():
-        return list(repeat(UNKNOWN_START, len(chunks)))
-    return list(accumulate(chunks[:-1], initial=0))
+def _span_with_pairs(
+    op: Operation, place: tuple[int, int], blocks: list[Any], q: Any, keys: Any, *span: Any
+) -> Any:
+    return with_pair_blocks(op, blocks, *place).span(q, keys, *span)
 
 
 def _nth(results: tuple[Any, ...], i: int) -> Any:
     return results[i]
 
 
-def _assemble(op: Operation, queries: Queries, results: list[Any]) -> tuple[DaskArray, ...]:
-    import dask.array as da
+def _zip(a: Sequence[Any], b: Sequence[Any]) -> Any:
+    return zip(a, b, strict=True)
 
-    lazy = is_dask_array(queries.data)
-    chunks = queries.data.chunks[0] if lazy else (queries.data.shape[0],)
+
+def _arrays(
+    layer: Layer, op: Operation, queries: Queries, groups: Sequence[Group], results: list[Any]
+) -> tuple[DaskArray, ...]:
+    chunks = [n for group in groups for n in group.sizes]
+    parts = [part for group, result in _zip(groups, results) for part in _cut(layer, group, result)]
     metas = op.meta(QueryBlock(np.empty((0, queries.data.shape[1]))))
-    arrays = []
-    for i, meta in enumerate(metas):
-        pieces = [
-            da.from_delayed(_task(_nth)(result, i), shape=(n, *meta.shape[1:]), meta=meta)
-            for result, n in zip(results, chunks, strict=True)
-        ]
-        arrays.append(da.concatenate(pieces))
+    arrays = [layer.array(parts, i, chunks, meta) for i, meta in enumerate(metas)]
     return type(metas)(*arrays) if hasattr(metas, "_fields") else tuple(arrays)
+
+
+def _cut(layer: Layer, group: Group, result: Any) -> list[Any]:
+    """Results of a group, one reference per chunk of the queries."""
+    if len(group.sizes) == 1:
+        return [result]
+    stops = np.cumsum(group.sizes).tolist()
+    return [layer.add(_rows, result, stop - n, stop) for n, stop in _zip(group.sizes, stops)]
+
+
+def _rows(results: tuple[Any, ...], start: int, stop: int) -> tuple[Any, ...]:
+    return tuple(array[start:stop] for array in results)

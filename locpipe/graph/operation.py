@@ -11,6 +11,7 @@ from array_api_compat import array_namespace
 
 from locpipe.blocks import Array, KeyBlock, PairSource, QueryBlock, row_slices
 from locpipe.engines import dense, single_threaded_libraries
+from locpipe.engines.mutual import Rows, fold_mutual
 from locpipe.errors import InputError
 from locpipe.graph.sources import KEY_BLOCK_ROWS, KeySource
 from locpipe.kernels.base import Kernel
@@ -85,6 +86,22 @@ class Operation:
     def span(self, q: QueryBlock, keys: AnyKeys, start: int = 0, stop: int | None = None) -> State:
         """State of a query block over a span of keys: a leaf of the strategy ``tree``."""
         return self.fold(q, _blocks(keys, self.key_rows, start, stop))
+
+    def mutual(
+        self,
+        q_a: QueryBlock,
+        k_a: KeyBlock,
+        q_b: QueryBlock,
+        k_b: KeyBlock,
+        states: tuple[State, State] | None = None,
+    ) -> tuple[State, State]:
+        """States of two blocks of the same rows over each other's keys, each pair weighed once."""
+        if self.kernel is None:
+            raise InputError("rows meet each other under a kernel, got None")
+        states = (self.reduction.init(q_a), self.reduction.init(q_b)) if states is None else states
+        a, b = Rows(q_a, k_a), Rows(q_b, k_b)
+        with single_threaded_libraries():
+            return fold_mutual(self.reduction, states, a, b, self.kernel)
 
     def merge(self, states: Sequence[State]) -> State:
         """State of the keys of all."""

@@ -1,0 +1,146 @@
+"""How the rows of a lazy fold are cut: groups of query chunks, spans of keys."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import isnan, sqrt
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from array_api_compat import is_dask_array
+
+from locpipe.blocks import row_slices
+from locpipe.errors import InputError
+from locpipe.graph.inputs import Keys, Queries
+from locpipe.graph.layer import Group, Layer, active_client, groups_of, row_blocks
+from locpipe.graph.sources import ArrayKeys, KeySource
+
+if TYPE_CHECKING:
+    from dask.array import Array as DaskArray
+
+__all__ = ["MAX_LEAVES", "Span", "group_rows", "key_spans", "pair_chunks"]
+
+MAX_LEAVES = 20_000
+"""Tasks over pairs in one graph.  A scheduler spends about a millisecond on a task and a client
+longer on a graph of millions, so beyond this number a task takes several chunks."""
+_ENOUGH_LEAVES = 2_000
+"""Up to here chunks are left as they are."""
+_PAIRS_PER_LEAF = 10**8
+"""About a second of work; less is not worth a task once there are enough of them."""
+_PARALLEL_LEAVES = 16
+"""Leaves that a few queries over many keys are spread over."""
+_GROUP_BYTES = 64 * 2**20
+"""Coordinates and values that chunks are joined up to."""
+
+
+class Span(NamedTuple):
+    """Keys of one leaf: a block or a source, and the part of it."""
+
+    keys: Any
+    start: int
+    stop: int | None
+    column: int
+    """Global index of the first key."""
+
+    def rows(self) -> int | None:
+        """Number of keys, where it is known."""
+        return None if self.stop is None else self.stop - self.start
+
+
+def group_rows(
+    queries: Queries, keys: Keys | KeySource, pairs: Sequence[DaskArray]
+) -> tuple[list[Group], list[Group]]:
+    """Chunks that go together: of the queries, and of keys that are Dask arrays (else none)."""
+    lazy_keys = isinstance(keys, Keys) and (_is_lazy(keys) or bool(pairs))
+    k_chunks = _chunks(keys, pairs, 1) if isinstance(keys, Keys) and lazy_keys else ()
+    q_chunks = _chunks(queries, pairs, 0)
+    if np.isnan(k_chunks).any():
+        raise InputError(
+            "the number of keys must be known to plan, got a Dask array of unknown chunk sizes; "
+            "call compute_chunk_sizes() on it first"
+        )
+    n_q, n_k = _group_counts(q_chunks, k_chunks or (1,), _pairs(q_chunks, keys))
+    return (
+        groups_of(q_chunks, n_q, _most_rows(queries)),
+        groups_of(k_chunks, n_k, _most_rows(keys)) if k_chunks else [],
+    )
+
+
+def key_spans(
+    layer: Layer, keys: Keys | KeySource, q_groups: Sequence[Group], k_groups: Sequence[Group]
+) -> list[Span]:
+    """The keys of every leaf of one group of queries."""
+    if isinstance(keys, Keys):
+        blocks = row_blocks(layer, keys, k_groups)
+        return [
+            Span(block, 0, int(g.n_rows), g.start)
+            for block, g in zip(blocks, k_groups, strict=True)
+        ]
+    n_spans = _source_spans(q_groups, keys.n_keys)
+    slices = list(row_slices(keys.n_keys, -(-keys.n_keys // n_spans)))
+    client = active_client()
+    if client is None or not isinstance(keys, ArrayKeys):
+        return [Span(keys, part.start, part.stop, part.start) for part in slices]
+    # Scattered once, in the pieces that leaves need; the graph holds Futures.
+    pieces = client.scatter([keys.block.rows(part) for part in slices], hash=False)
+    return [
+        Span(piece, 0, part.stop - part.start, part.start)
+        for piece, part in zip(pieces, slices, strict=True)
+    ]
+
+
+def pair_chunks(array: DaskArray, q_groups: Sequence[Group], spans: Sequence[Span]) -> DaskArray:
+    """An array of pairs, chunked by the leaves."""
+    if any(isnan(group.n_rows) for group in q_groups):
+        raise InputError(
+            "pairs need queries of known chunk sizes, got unknown ones; "
+            "call compute_chunk_sizes() on the queries first"
+        )
+    rows = tuple(int(group.n_rows) for group in q_groups)
+    cut: DaskArray = array.rechunk((rows, tuple(span.rows() for span in spans)))
+    return cut
+
+
+def _is_lazy(rows: Queries | Keys) -> bool:
+    return any(map(is_dask_array, vars(rows).values()))
+
+
+def _chunks(rows: Queries | Keys, pairs: Sequence[DaskArray], axis: int) -> tuple[Any, ...]:
+    data: Any = rows.data
+    if is_dask_array(data):
+        return tuple(data.chunks[0])
+    return tuple(pairs[0].chunks[axis]) if pairs else (data.shape[0],)
+
+
+def _pairs(q_chunks: Sequence[Any], keys: Keys | KeySource) -> float:
+    n_keys = keys.data.shape[0] if isinstance(keys, Keys) else keys.n_keys
+    return float(sum(q_chunks)) * float(n_keys)
+
+
+def _most_rows(rows: Queries | Keys | KeySource) -> float:
+    width = rows.data.shape[1] if isinstance(rows, Queries | Keys) else rows.n_features
+    values = getattr(rows, "values", None)
+    width += 0 if values is None else int(np.prod(values.shape[1:]))
+    return _GROUP_BYTES / (8 * width)
+
+
+def _group_counts(
+    q_chunks: Sequence[Any], k_chunks: Sequence[Any], n_pairs: float
+) -> tuple[int, int]:
+    """How many groups of either kind; chunks are left alone while the graph is small."""
+    n_q, n_k = len(q_chunks), len(k_chunks)
+    worth = 0.0 if isnan(n_pairs) else n_pairs / _PAIRS_PER_LEAF
+    most = min(MAX_LEAVES, max(_ENOUGH_LEAVES, worth))
+    if n_q * n_k <= most:
+        return n_q, n_k
+    n_k = max(1, min(n_k, int(n_k / sqrt(n_q * n_k / most))))
+    return max(1, min(n_q, int(most / n_k))), n_k
+
+
+def _source_spans(q_groups: Sequence[Group], n_keys: int) -> int:
+    """Parts that keys in memory or in a store are cut into, so that few queries use all cores."""
+    n_pairs = sum(group.n_rows for group in q_groups) * n_keys
+    if isnan(n_pairs):
+        return 1
+    wanted = -(-_PARALLEL_LEAVES // len(q_groups))
+    return max(1, min(wanted, int(n_pairs / _PAIRS_PER_LEAF)))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
-from array_api_compat import is_array_api_obj, is_dask_array, is_numpy_array
+from array_api_compat import array_namespace, is_array_api_obj, is_dask_array, is_numpy_array
 
 from locpipe.blocks import Array
 from locpipe.errors import InputError
@@ -187,16 +187,16 @@ def _not_infinite(array: Array, what: str) -> Array:
 
 
 def _positive(array: Array, what: str) -> Array:
-    array = _finite(_as_floating(array), what)
-    if not bool((array > 0).all()):
-        raise InputError(f"{what} must be positive, got {float(array.min())}")
+    array, xp = _finite(_as_floating(array), what), array_namespace(array)
+    if not bool(xp.all(array > 0)):
+        raise InputError(f"{what} must be positive, got {float(xp.min(array))}")
     return array
 
 
 def _weights(array: Array, what: str) -> Array:
-    array = _finite(_as_floating(array), what)
-    if bool((array < 0).any()):
-        raise InputError(f"{what} must be non-negative, got {float(array.min())}")
+    array, xp = _finite(_as_floating(array), what), array_namespace(array)
+    if bool(xp.any(array < 0)):
+        raise InputError(f"{what} must be non-negative, got {float(xp.min(array))}")
     return array
 
 

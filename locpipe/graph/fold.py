@@ -12,6 +12,7 @@ from locpipe.errors import InputError
 from locpipe.graph.inputs import Keys, Queries, as_keys, as_queries
 from locpipe.graph.lazy import fold_lazily, log_weight
 from locpipe.graph.operation import Operation
+from locpipe.graph.plan import plan_fold
 from locpipe.graph.sources import ArrayKeys, KeySource
 from locpipe.graph.stream import fold_in_memory
 from locpipe.kernels.base import Kernel
@@ -29,6 +30,7 @@ def fold(
     *,
     empty: float = float("nan"),
     n_threads: int | None = None,
+    memory_limit: int | None = None,
 ) -> tuple[Array, ...]:
     """Fold all keys into each query and finalize.
 
@@ -48,6 +50,8 @@ def fold(
         Result of a query with no neighbour.
     n_threads : int, optional
         Threads for queries in memory; default: the setting in force.
+    memory_limit : int, optional
+        Bytes that the process may take; default: the setting in force.
 
     Returns
     -------
@@ -58,7 +62,14 @@ def fold(
     if isinstance(keys, Keys) or not isinstance(keys, KeySource):
         keys = as_keys(keys)
     return fold_checked(
-        reduction, as_queries(queries), keys, kernel, pairs, empty=empty, n_threads=n_threads
+        reduction,
+        as_queries(queries),
+        keys,
+        kernel,
+        pairs,
+        empty=empty,
+        n_threads=n_threads,
+        memory_limit=memory_limit,
     )
 
 
@@ -71,14 +82,17 @@ def fold_checked(
     *,
     empty: float = float("nan"),
     n_threads: int | None = None,
+    memory_limit: int | None = None,
 ) -> tuple[Array, ...]:
     """`fold` for rows that have come through `as_queries` and `as_keys`."""
     queries, keys = _with_columns(queries), _with_columns(keys)
     _check_sizes(reduction, queries, keys, kernel, pairs)
     op = Operation(reduction, kernel, pairs, empty)
+    keys = keys if _is_lazy(keys) else _source(keys)
+    plan = plan_fold(op, queries, keys, n_threads=n_threads, memory_limit=memory_limit)
     if _is_lazy(queries) or _is_lazy(keys):
-        return fold_lazily(op, queries, keys if _is_lazy(keys) else _source(keys))
-    return fold_in_memory(op, QueryBlock(**vars(queries)), _source(keys), n_threads)
+        return fold_lazily(op, queries, keys)
+    return fold_in_memory(op, QueryBlock(**vars(queries)), keys, plan)
 
 
 def _check_sizes(

@@ -90,7 +90,7 @@ def arrays_of(op: Operation, queries: Queries, keys: Keys | KeySource) -> list[A
 def row_bytes(rows: Queries | Keys, itemsize: int | None = None) -> int:
     """Bytes of one row with its attributes, as they are or at a given width."""
     arrays = [a for a in vars(rows).values() if a is not None]
-    return sum(int(np.prod(a.shape[1:])) * (itemsize or a.dtype.itemsize) for a in arrays)
+    return sum(int(np.prod(a.shape[1:])) * (itemsize or _itemsize(a)) for a in arrays)
 
 
 def _state_and_results(op: Operation, n_features: int) -> int:
@@ -113,13 +113,17 @@ def _key_bytes(keys: Keys | KeySource) -> int:
         return row_bytes(keys, _FLOAT)
     if isinstance(keys, ArrayKeys):
         arrays = [a for a in vars(keys.block).values() if hasattr(a, "shape")]
-        narrow = [a for a in arrays if a.dtype.itemsize < _FLOAT]
+        narrow = [a for a in arrays if _itemsize(a) < _FLOAT]
         return sum(int(np.prod(a.shape[1:])) * _FLOAT for a in narrow)
     return _FLOAT * (keys.n_features + (keys.n_outputs or 0) + 2)
 
 
 def _nbytes(array: Any) -> int:
-    return int(np.prod(array.shape)) * int(getattr(array.dtype, "itemsize", _FLOAT))
+    return int(np.prod(array.shape)) * _itemsize(array)
+
+
+def _itemsize(array: Any) -> int:
+    return int(getattr(array.dtype, "itemsize", _FLOAT))
 
 
 def _is_mapped(array: Any) -> bool:

@@ -2,39 +2,52 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
 
-from locpipe import config
+from array_api_compat import array_namespace
+
 from locpipe.blocks import Array, QueryBlock, row_slices
-from locpipe.engines import dense, single_threaded_libraries
+from locpipe.engines import single_threaded_libraries
 from locpipe.graph.operation import Operation
+from locpipe.graph.plan import Plan
 from locpipe.graph.sources import KeySource
 
 __all__ = ["fold_in_memory"]
 
 
-def fold_in_memory(
-    op: Operation, q: QueryBlock, keys: KeySource, n_threads: int | None = None
-) -> tuple[Array, ...]:
+def fold_in_memory(op: Operation, q: QueryBlock, keys: KeySource, plan: Plan) -> tuple[Array, ...]:
     """Results of queries in memory: a pool of threads over query blocks.
 
     Blocks begin at multiples of the engine's tile, so the tiles, and with them the bits of
-    the result, are the same for any number of threads.
+    the result, are the same for any number of threads and any memory limit.
     """
-    if q.n_rows == 0:
-        return op.meta(q)
-    blocks = list(row_slices(q.n_rows, _block_rows(q.n_rows, n_threads)))
+    op = replace(op, key_rows=plan.key_rows)
+    results = _uninitialized(op.meta(q), q.n_rows)
 
-    def run(rows: slice) -> tuple[Array, ...]:
-        return op.stream(q.rows(rows), keys)
+    def run(rows: slice) -> None:
+        for whole, part in zip(results, op.stream(q.rows(rows), keys), strict=True):
+            whole[rows, ...] = part
 
-    if len(blocks) == 1:
-        return run(blocks[0])
-    with ThreadPoolExecutor(len(blocks)) as pool, single_threaded_libraries():
-        return dense.concat_rows(list(pool.map(run, blocks)))
+    _run_all(run, list(row_slices(q.n_rows, plan.query_rows)), plan.n_threads)
+    return results
 
 
-def _block_rows(n_rows: int, n_threads: int | None) -> int:
-    n_tiles = -(-n_rows // dense.TILE_QUERIES)
-    tiles_per_thread = -(-n_tiles // (n_threads or config.current().n_threads))
-    return tiles_per_thread * dense.TILE_QUERIES
+def _run_all(run: Callable[[slice], None], blocks: list[slice], n_threads: int) -> None:
+    if min(n_threads, len(blocks)) <= 1:
+        for rows in blocks:
+            run(rows)
+        return
+    with ThreadPoolExecutor(n_threads) as pool, single_threaded_libraries():
+        for _ in pool.map(run, blocks):
+            pass  # raises the first error of a block
+
+
+def _uninitialized(metas: Any, n_rows: int) -> tuple[Array, ...]:
+    """Arrays of `n_rows` rows like the results of no rows, a named tuple where they are."""
+    arrays = [
+        array_namespace(meta).empty((n_rows, *meta.shape[1:]), dtype=meta.dtype) for meta in metas
+    ]
+    return type(metas)(*arrays) if hasattr(metas, "_fields") else tuple(arrays)

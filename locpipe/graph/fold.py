@@ -10,7 +10,8 @@ from array_api_compat import is_dask_array
 from locpipe.blocks import Array, KeyBlock, PairSource, QueryBlock
 from locpipe.errors import InputError
 from locpipe.graph.inputs import Keys, Queries, as_keys, as_queries
-from locpipe.graph.lazy import fold_lazily, log_weight
+from locpipe.graph.layer import log_weight
+from locpipe.graph.lazy import fold_lazily
 from locpipe.graph.operation import Operation
 from locpipe.graph.plan import plan_fold
 from locpipe.graph.sources import ArrayKeys, KeySource

@@ -1,6 +1,6 @@
 """Kernels: who is near whom.  Each gives log weights between a query and a key block."""
 
-from locpipe.kernels.base import Kernel, KernelSpec
+from locpipe.kernels.base import Kernel, KernelSpec, Ranking
 from locpipe.kernels.compact import (
     Biweight,
     Cosine,
@@ -14,6 +14,7 @@ from locpipe.kernels.dot_product import DotProduct
 from locpipe.kernels.gaussian import Gaussian
 from locpipe.kernels.heavy import Cauchy, Exponential, Logistic, StudentT
 from locpipe.kernels.mapped import Mapped
+from locpipe.kernels.nearest import Nearest
 from locpipe.kernels.nearness import Nearness
 from locpipe.kernels.normalized import Normalized
 from locpipe.kernels.precomputed import Precomputed
@@ -32,11 +33,13 @@ __all__ = [
     "KernelSpec",
     "Logistic",
     "Mapped",
+    "Nearest",
     "Nearness",
     "Normalized",
     "Precomputed",
     "Product",
     "Radial",
+    "Ranking",
     "StudentT",
     "Triangular",
     "Tricube",

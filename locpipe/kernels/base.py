@@ -124,8 +124,13 @@ class Kernel(ABC):
         Parameters
         ----------
         query, key : str or module-level function
-            Name of a block attribute (``"values"``: bilateral kernels), or a function of the
-            data (n, n_features) that gives an array (n, p): two towers.
+            ``"data"``, ``"values"`` (bilateral kernels), ``"time"`` or ``"ids"``; or a function
+            of the data (n, n_features) that gives an array (n, p): two towers.
+
+        Raises
+        ------
+        InputError
+            If it is neither.
         """
         from locpipe.kernels.mapped import Mapped
 

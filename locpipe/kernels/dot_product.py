@@ -47,6 +47,7 @@ class DotProduct(Kernel):
     """
 
     scale: float | None = None
+    tile_arrays = 1
 
     def __post_init__(self) -> None:
         if self.scale is None:
@@ -56,6 +57,15 @@ class DotProduct(Kernel):
         if not abs(self.scale) < float("inf"):
             raise InputError(f"scale must be a finite number or None, got {self.scale!r}")
         object.__setattr__(self, "scale", float(self.scale))
+
+    @property
+    def symmetric(self) -> bool:
+        """Products are."""
+        return True
+
+    def nearness(self) -> DotProduct:
+        """Itself: the larger the product, the nearer."""
+        return self
 
     def log_weights(self, q: QueryBlock, k: KeyBlock) -> Array:
         """``scale <q, k>`` (n_queries, n_keys)."""

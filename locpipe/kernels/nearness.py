@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from locpipe.blocks import Array, KeyBlock, QueryBlock
 from locpipe.kernels.base import Kernel, KernelSpec
-from locpipe.metrics import metric_of
+from locpipe.metrics import METRICS, check_metric, metric_of
 
 __all__ = ["Nearness"]
 
@@ -22,6 +22,24 @@ class Nearness(Kernel):
     """
 
     metric: str = "euclidean"
+    tile_arrays = 5
+
+    def __post_init__(self) -> None:
+        check_metric(self.metric)
+
+    @property
+    def allows_missing(self) -> bool:
+        """As the metric says."""
+        return METRICS[self.metric].allows_missing
+
+    @property
+    def symmetric(self) -> bool:
+        """Distances are the same both ways."""
+        return True
+
+    def nearness(self) -> Nearness:
+        """Itself."""
+        return self
 
     def log_weights(self, q: QueryBlock, k: KeyBlock) -> Array:
         """Negative surrogate distances (n_queries, n_keys)."""

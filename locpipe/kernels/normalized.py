@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from locpipe.blocks import Array, KeyBlock, QueryBlock
+from locpipe.blocks import Array, KeyBlock, PairSource, QueryBlock
 from locpipe.errors import InputError
-from locpipe.kernels.base import Kernel, KernelSpec
+from locpipe.kernels.base import Kernel, KernelSpec, Ranking
 
 __all__ = ["Normalized"]
 
@@ -16,6 +17,37 @@ class Normalized(Kernel):
     """`kernel` times its normaliser, per-row bandwidths included: what a density sums."""
 
     kernel: Kernel
+
+    @property
+    def tile_arrays(self) -> int:
+        """The inner kernel's weights, the pairs' normalisers and the sum."""
+        return max(self.kernel.tile_arrays, 4)
+
+    @property
+    def allows_missing(self) -> bool:
+        """As the inner kernel."""
+        return self.kernel.allows_missing
+
+    @property
+    def symmetric(self) -> bool:
+        """As the inner kernel."""
+        return self.kernel.symmetric
+
+    def ranking(self) -> Ranking | None:
+        """As the inner kernel."""
+        return self.kernel.ranking()
+
+    def nearness(self) -> Kernel | None:
+        """As the inner kernel."""
+        return self.kernel.nearness()
+
+    def pair_sources(self) -> tuple[PairSource, ...]:
+        """Those of the inner kernel."""
+        return self.kernel.pair_sources()
+
+    def with_pair_sources(self, change: Callable[[PairSource], PairSource]) -> Normalized:
+        """The kernel with the inner one's sources changed."""
+        return Normalized(self.kernel.with_pair_sources(change))
 
     def log_weights(self, q: QueryBlock, k: KeyBlock) -> Array:
         """Log weights plus the log normaliser of each pair."""

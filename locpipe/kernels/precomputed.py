@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from array_api_compat import array_namespace
 
-from locpipe.blocks import Array, ArrayPairs, KeyBlock, PairSource, QueryBlock, block_span
+from locpipe.blocks import Array, KeyBlock, PairSource, QueryBlock, block_span
 from locpipe.errors import InputError
 from locpipe.kernels.base import Kernel, KernelSpec
+from locpipe.pairs import as_pairs
 
 __all__ = ["Precomputed"]
 
@@ -21,13 +22,18 @@ class Precomputed(Kernel):
 
     Parameters
     ----------
-    pairs : array (n_queries, n_keys) or PairSource
-        Non-negative weights; 0 means no neighbour.  Rows and columns go by global row index.
+    pairs : array (n_queries, n_keys), NumPy or Dask, scipy.sparse matrix, or PairSource
+        Non-negative weights; 0, and what a sparse matrix does not store, means no neighbour.
+        Rows and columns go by global row index.  A Dask array stays lazy.
 
     Raises
     ------
     InputError
-        While tiles are read: a weight is negative or NaN.
+        If it is not a matrix of real numbers.  While tiles are read: a weight is negative or NaN.
+
+    Notes
+    -----
+    Two such kernels are equal only if they share one `PairSource`.
 
     Examples
     --------
@@ -38,10 +44,23 @@ class Precomputed(Kernel):
     """
 
     pairs: Any
+    tile_arrays = 4
 
     def __post_init__(self) -> None:
-        if not isinstance(self.pairs, PairSource):
-            object.__setattr__(self, "pairs", ArrayPairs(np.asarray(self.pairs)))
+        object.__setattr__(self, "pairs", as_pairs(self.pairs, "precomputed weights"))
+
+    @property
+    def allows_missing(self) -> bool:
+        """Coordinates are not looked at."""
+        return True
+
+    def pair_sources(self) -> tuple[PairSource, ...]:
+        """The one source."""
+        return (self.pairs,)
+
+    def with_pair_sources(self, change: Callable[[PairSource], PairSource]) -> Precomputed:
+        """Weights read from ``change(source)``."""
+        return Precomputed(change(self.pairs))
 
     def log_weights(self, q: QueryBlock, k: KeyBlock) -> Array:
         """Log of the tile's weights; ``-inf`` for a weight of 0."""

@@ -12,7 +12,7 @@ from locpipe.blocks import Array, KeyBlock, QueryBlock, Tile
 from locpipe.errors import InputError
 from locpipe.reductions.base import NO_KEY, Reduction, full
 
-__all__ = ["TopK", "TopKState"]
+__all__ = ["TopK", "TopKState", "best_columns", "best_order"]
 
 
 class TopKState(NamedTuple):
@@ -52,8 +52,21 @@ class TopK(Reduction):
     ) -> TopKState:
         """Keep the best of the old and the tile's."""
         xp = array_namespace(log_w)
-        best = _best_columns if is_numpy_namespace(xp) else _best_columns_by_sort
-        column = best(log_w, min(self.k, k.n_rows))
+        # After the first tiles few rows find anything better: the others cost one maximum.
+        hopeful = xp.max(log_w, axis=1) >= state.score[:, -1]
+        if bool(xp.all(hopeful)):
+            return self._with_tile(state, log_w, k)
+        if not bool(xp.any(hopeful)):
+            return state
+        some = TopKState(state.score[hopeful], state.index[hopeful])
+        better = self._with_tile(some, log_w[hopeful], k)
+        score, index = xp.asarray(state.score, copy=True), xp.asarray(state.index, copy=True)
+        score[hopeful], index[hopeful] = better
+        return TopKState(score, index)
+
+    def _with_tile(self, state: TopKState, log_w: Any, k: KeyBlock) -> TopKState:
+        xp = array_namespace(log_w)
+        column = best_columns(log_w, min(self.k, k.n_rows))
         score = xp.take_along_axis(log_w, column, axis=1)
         empty = xp.asarray(NO_KEY, dtype=xp.int64)
         index = xp.where(score > -xp.inf, xp.astype(column, xp.int64) + k.start, empty)
@@ -64,10 +77,7 @@ class TopK(Reduction):
         xp = array_namespace(a.score)
         score = xp.concat((a.score, b.score), axis=1)
         index = xp.concat((a.index, b.index), axis=1)
-        # Two stable sorts make the lexicographic order: the last key sorted is the first key.
-        order = xp.argsort(index, axis=1, stable=True)
-        by_score = xp.argsort(-xp.take_along_axis(score, order, axis=1), axis=1, stable=True)
-        order = xp.take_along_axis(order, by_score[:, : self.k], axis=1)
+        order = best_order(score, index, self.k)
         return TopKState(
             xp.take_along_axis(score, order, axis=1), xp.take_along_axis(index, order, axis=1)
         )
@@ -77,6 +87,21 @@ class TopK(Reduction):
         xp = array_namespace(state.index)
         missing = state.index == NO_KEY
         return state.score, xp.where(missing, xp.asarray(-1, dtype=xp.int64), state.index)
+
+
+def best_order(score: Array, index: Array, k: int) -> Array:
+    """Places of the best k of each row by (score descending, index ascending)."""
+    xp = array_namespace(score)
+    # Two stable sorts make the lexicographic order: the last key sorted is the first key.
+    order = xp.argsort(index, axis=1, stable=True)
+    by_score = xp.argsort(-xp.take_along_axis(score, order, axis=1), axis=1, stable=True)
+    return xp.take_along_axis(order, by_score[:, :k], axis=1)
+
+
+def best_columns(log_w: Array, k: int) -> Array:
+    """Columns of the k largest entries of each row, ties to the left, in any order."""
+    numpy = is_numpy_namespace(array_namespace(log_w))
+    return (_best_columns if numpy else _best_columns_by_sort)(log_w, k)
 
 
 def _best_columns_by_sort(log_w: Array, k: int) -> Array:

@@ -38,8 +38,11 @@ def squared_distances(q: Array, k: Array, *, tolerance: float = 0.0) -> Array:
         # |fl(x.y) - x.y| <= d eps |x||y| for each of the three terms (Higham 2002, eq. 3.5).
         reach = float(xp.max(q2)) + float(xp.max(k2))
         if 2.0 * q.shape[1] * _EPS * reach <= tolerance:
-            cross = q0 @ xp.permute_dims(k0, (1, 0))
-            return xp.maximum(q2[:, None] + k2[None, :] - 2.0 * cross, xp.zeros((), dtype=q.dtype))
+            total = q0 @ xp.permute_dims(k0, (1, 0))
+            total *= -2.0
+            total += q2[:, None]
+            total += k2[None, :]
+            return xp.maximum(total, xp.zeros((), dtype=q.dtype))
     return _by_differences(q, k)
 
 

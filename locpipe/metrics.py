@@ -30,6 +30,8 @@ class Metric:
         Features that the rows must have, or None for any number.
     allows_missing : bool
         Whether NaN is a missing value rather than an error.
+    tile_arrays : int
+        Arrays (n_queries, n_keys) that its functions hold at once, their results included.
     """
 
     surrogate: Callable[[Array, Array], Array]
@@ -38,6 +40,7 @@ class Metric:
     scales: bool = True
     n_features: int | None = None
     allows_missing: bool = False
+    tile_arrays: int = 3
 
 
 def check_metric(name: object) -> Metric:
@@ -153,6 +156,8 @@ METRICS: Mapping[str, Metric] = {
     "euclidean": Metric(squared_distances, _root, _same),
     "manhattan": Metric(_manhattan, _same, _square),
     "cosine": Metric(_cosine, _same, _square, scales=False),
-    "nan-euclidean": Metric(_nan_euclidean, _root, _same, allows_missing=True),
-    "haversine": Metric(_haversine, _angle, _squared_angle, scales=False, n_features=2),
+    "nan-euclidean": Metric(_nan_euclidean, _root, _same, allows_missing=True, tile_arrays=6),
+    "haversine": Metric(
+        _haversine, _angle, _squared_angle, scales=False, n_features=2, tile_arrays=5
+    ),
 }

@@ -23,6 +23,7 @@ class Mask(Kernel):
     """What all masks share."""
 
     is_mask: ClassVar[bool] = True
+    tile_arrays = 3
 
     @property
     def allows_missing(self) -> bool:

@@ -22,10 +22,14 @@ class Nearness(Kernel):
     """
 
     metric: str = "euclidean"
-    tile_arrays = 5
 
     def __post_init__(self) -> None:
         check_metric(self.metric)
+
+    @property
+    def tile_arrays(self) -> int:
+        """Those of the distances."""
+        return METRICS[self.metric].tile_arrays
 
     @property
     def allows_missing(self) -> bool:

@@ -44,7 +44,7 @@ class Precomputed(Kernel):
     """
 
     pairs: Any
-    tile_arrays = 4
+    tile_arrays = 7  # a full tile of a sparse matrix
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "pairs", as_pairs(self.pairs, "precomputed weights"))

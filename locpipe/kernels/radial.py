@@ -99,8 +99,8 @@ class Radial(Kernel):
 
     @property
     def tile_arrays(self) -> int:
-        """Distances, and what the profile makes of them."""
-        return 5
+        """Distances, or what a profile makes of them; 5 serve every profile here."""
+        return max(5, METRICS[self.metric].tile_arrays)
 
     @property
     def allows_missing(self) -> bool:
@@ -132,19 +132,24 @@ class Radial(Kernel):
 
         With a `tolerance` > 0 wide data may use a matrix product (`locpipe.distance`).
         """
-        xp = array_namespace(q.data, k.data)
-        n_features = int(q.data.shape[1])
+        if q.bandwidth is None and k.bandwidth is None:
+            return self._squared_distances(q.data, k.data, tolerance)
+        u2 = self._squared_distances(q.data, k.data, 0.0)
+        factor = row_factor(q, k)
+        u2 /= factor
+        u2 /= factor
+        return u2
+
+    def _squared_distances(self, q: Array, k: Array, tolerance: float) -> Array:
+        xp = array_namespace(q, k)
+        n_features = int(q.shape[1])
         metric = metric_of(self.metric, n_features)
         h = xp.asarray(self.scale(n_features), dtype=xp.float64)
-        factor = row_factor(q, k)
         if self.metric == "euclidean":
-            tolerance = tolerance if factor is None else 0.0
-            u2 = squared_distances(q.data / h, k.data / h, tolerance=tolerance)
-        elif metric.scales:
-            u2 = metric.squared(metric.surrogate(q.data / h, k.data / h))
-        else:
-            u2 = metric.squared(metric.surrogate(q.data, k.data)) / h[0] / h[0]
-        return u2 if factor is None else u2 / factor / factor
+            return squared_distances(q / h, k / h, tolerance=tolerance)
+        if metric.scales:
+            return metric.squared(metric.surrogate(q / h, k / h))
+        return metric.squared(metric.surrogate(q, k)) / h[0] / h[0]
 
     def log_weights(self, q: QueryBlock, k: KeyBlock) -> Array:
         """Log profile of every pair (n_queries, n_keys)."""
@@ -172,7 +177,11 @@ class InBandwidths(Kernel):
     """Minus the squared distance in bandwidths of a radial kernel, never cut off."""
 
     radial: Radial
-    tile_arrays = 4
+
+    @property
+    def tile_arrays(self) -> int:
+        """Those of the distances."""
+        return METRICS[self.radial.metric].tile_arrays
 
     @property
     def allows_missing(self) -> bool:

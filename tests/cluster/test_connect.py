@@ -42,7 +42,7 @@ def test_processes_compute_elsewhere_with_one_blas_thread() -> None:
 
 
 def test_address_uses_a_running_scheduler_and_leaves_it_running() -> None:
-    with LocalCluster(processes=False, protocol="tcp", dashboard_address=None) as cluster:
+    with LocalCluster(processes=False, protocol="tcp", dashboard_address="127.0.0.1:0") as cluster:
         with connect("address", address=cluster.scheduler_address) as client:
             assert client.submit(sum, [1, 2]).result() == 3
         with Client(cluster) as client:

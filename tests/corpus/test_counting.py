@@ -73,7 +73,8 @@ def test_counting_runs_on_dask(novel):
     from distributed import Client
 
     _, parts, counts, vocabulary = novel
-    with Client(processes=False, n_workers=1, threads_per_worker=2, dashboard_address=None) as c:
+    two = {"n_workers": 1, "threads_per_worker": 2, "dashboard_address": "127.0.0.1:0"}
+    with Client(processes=False, **two) as c:
         run = partial(run_blocks, client=c)
         assert count_corpus_words(parts, Tokenizer(), run=run) == counts
         pairs = count_corpus_pairs(parts, Tokenizer(), vocabulary, 2, run=run)

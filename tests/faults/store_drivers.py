@@ -73,7 +73,8 @@ def connect(address: str | None) -> Any:
 
     if address is not None:
         return Client(address)
-    return Client(processes=False, n_workers=1, threads_per_worker=2, dashboard_address=None)
+    two = {"n_workers": 1, "threads_per_worker": 2, "dashboard_address": "127.0.0.1:0"}
+    return Client(processes=False, **two)
 
 
 def drive(job: Job, address: str | None) -> None:

@@ -125,7 +125,7 @@ def test_kill_and_resume_on_a_cluster_that_outlives_the_driver(tmp_path: Path) -
     from distributed import Client, LocalCluster
 
     job = Job(str(tmp_path / "run.zarr"), str(tmp_path / "run.log"), 60)
-    size = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    size = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}
     with LocalCluster(**size) as cluster, Client(cluster) as client:
 
         def settle() -> None:

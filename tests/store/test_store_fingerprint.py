@@ -20,6 +20,7 @@ from locpipe.store import InputDigest, digest_inputs, fingerprint
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=6,
 )
 PARAMETERS = st.dictionaries(st.text(), VALUES, max_size=4)
 

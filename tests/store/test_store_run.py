@@ -1,13 +1,12 @@
 """A run from start to finish: what is written is read, by us and by xarray."""
 
-import itertools
 import json
 import os
 import pickle
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -17,15 +16,10 @@ import numpy as np
 import pytest
 import xarray
 import zarr
-from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays as array_strategy
 
 from locpipe import store
 from locpipe.errors import InputError, StoreError
 from locpipe.store import ArraySpec, PartsSpec
-from locpipe.store.folder import Folder
-from locpipe.store.metadata import read_done
 
 Start = Callable[..., store.Run]
 
@@ -154,71 +148,6 @@ def test_data_reach_the_disk_before_their_record(
         assert synced[-1] == str(url / "_run/counts/0")
 
 
-@st.composite
-def cut_arrays(draw: st.DrawFn) -> tuple[np.ndarray[Any, Any], tuple[int, ...]]:
-    shape = tuple(draw(st.lists(st.integers(0, 5), max_size=3)))
-    dtype = draw(st.sampled_from(["f4", "f8", "i4", "i8", "u1", "bool"]))
-    chunks = tuple(draw(st.integers(2, 4)) for _ in shape)
-    return draw(array_strategy(dtype, shape)), chunks
-
-
-@pytest.fixture(scope="module")
-def shared_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[store.Run]:
-    """One run for many examples: opening a store for each would be most of the time."""
-    url = tmp_path_factory.mktemp("shared") / "x.zarr"
-    with store.open_run(url, flow="f", parameters={}, fingerprint="0", plan={}) as run:
-        yield run
-
-
-COUNT = itertools.count()
-
-
-def new_spec(shape: tuple[int, ...], chunks: tuple[int, ...], dtype: Any) -> ArraySpec:
-    name = f"a{next(COUNT)}"
-    return ArraySpec(
-        name, tuple(f"{name}-{axis}" for axis in "ijk"[: len(shape)]), shape, chunks, dtype
-    )
-
-
-@given(cut_arrays(), st.randoms(use_true_random=False))
-def test_written_is_read_block_by_block_in_any_order(
-    shared_run: store.Run, case: tuple[np.ndarray[Any, Any], tuple[int, ...]], random: Any
-) -> None:
-    data, chunks = case
-    spec = new_spec(data.shape, chunks, data.dtype)
-    shared_run.ensure(spec)
-    blocks = shared_run.pending(spec.name)
-    random.shuffle(blocks)
-    seen = np.zeros(data.shape, dtype=int)
-    for block in blocks:
-        region = shared_run.region(spec.name, block)
-        shared_run.writer(spec.name)(block, data[region])
-        shared_run.record(spec.name, block)
-        seen[region] += 1
-    np.testing.assert_array_equal(seen, 1)
-    assert shared_run.pending(spec.name) == []
-    found = shared_run.read(spec.name)
-    assert found.dtype == data.dtype
-    assert found.tobytes() == data.tobytes()
-
-
-@given(st.lists(st.text(st.characters(exclude_categories=["Cs"])), min_size=1, max_size=9))
-def test_text_is_read_as_written(shared_run: store.Run, words: list[str]) -> None:
-    spec = new_spec((len(words),), (4,), str)
-    shared_run.put(spec, words)
-    assert shared_run.read(spec.name).tolist() == words
-
-
-@given(st.sets(st.integers(0, 30)))
-def test_the_done_record_holds_any_set_of_blocks(shared_run: store.Run, blocks: set[int]) -> None:
-    spec = new_spec((31,), (1,), "f8")
-    shared_run.ensure(spec)
-    shared_run.record(spec.name, *blocks)
-    found = read_done(Folder.at(shared_run.url), spec.name)
-    assert found is not None
-    assert set(np.flatnonzero(found.mask)) == blocks
-
-
 def test_a_block_that_is_all_fill_is_known_as_done(start: Start) -> None:
     with start() as run:
         run.ensure(MAP)
@@ -283,55 +212,6 @@ def test_arrays_added_after_a_stray_consolidation_are_seen(start: Start, url: Pa
         run.finish()
     assert set(zarr.open_group(str(url), mode="r").array_keys()) == {"words", "embedding"}
     assert set(xarray.open_zarr(str(url)).variables) == {"words", "embedding"}
-
-
-def test_parts_of_any_length_and_type(start: Start) -> None:
-    part = {
-        "row": np.arange(5),
-        "count": np.array([], dtype="i4"),
-        "word": np.array(["ä", "b"]),
-        "weight": np.array([np.nan, -0.0]),
-    }
-    with start() as run:
-        run.ensure(PartsSpec("counts", 2))
-        run.writer("counts")(0, part)
-        run.writer("counts")(1, {})
-        run.record("counts", 0, 1)
-        found = run.read_part("counts", 0)
-        assert run.read_part("counts", 1) == {}
-        assert list(found) == list(part)
-        assert found["word"].tolist() == ["ä", "b"]
-        for name in ("row", "count", "weight"):
-            assert found[name].dtype == part[name].dtype
-            assert found[name].tobytes() == part[name].tobytes()
-
-
-def test_a_half_written_part_is_not_read_and_is_written_anew(start: Start, url: Path) -> None:
-    with start() as run:
-        run.ensure(PartsSpec("counts", 1))
-        run.writer("counts")(0, {"row": np.arange(5), "old": np.arange(2)})
-        (url / "_run" / "counts" / "0" / "zarr.json").unlink()  # as if killed before the last step
-        with pytest.raises(StoreError, match=r"part 0 of 'counts' in .* is not done"):
-            run.read_part("counts", 0)
-    with start() as run:
-        assert run.pending("counts") == [0]
-        run.writer("counts")(0, {"row": np.arange(3.0)})
-        run.record("counts", 0)
-        found = run.read_part("counts", 0)
-    assert list(found) == ["row"]
-    assert found["row"].tolist() == [0.0, 1.0, 2.0]
-
-
-def test_one_part_written_twice_at_once(start: Start) -> None:
-    with start() as run:
-        run.ensure(PartsSpec("counts", 1))
-        data = {name: np.arange(1000) for name in "abc"}
-        with ThreadPoolExecutor(4) as pool:
-            list(pool.map(lambda _: run.writer("counts")(0, data), range(8)))
-        run.record("counts", 0)
-        assert all(
-            (array == np.arange(1000)).all() for array in run.read_part("counts", 0).values()
-        )
 
 
 def test_partial_files_are_swept_on_resume_and_finish(start: Start, url: Path) -> None:

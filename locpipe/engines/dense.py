@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -38,25 +39,27 @@ def fold(
     if q.n_rows == 0 or k.n_rows == 0:
         return state
     q, k = widen(q), widen(k)
+    tiles = [k.rows(columns) for columns in row_slices(k.n_rows, TILE_KEYS)]
     if q.n_rows <= TILE_QUERIES:
-        return _fold_rows(reduction, state, q, k, kernel, pairs)
-    parts = [
-        _fold_rows(reduction, take_rows(state, rows), q.rows(rows), k, kernel, pairs)
-        for rows in row_slices(q.n_rows, TILE_QUERIES)
-    ]
-    return concat_rows(parts)
+        return _fold_tiles(reduction, state, q, tiles, kernel, pairs)
+    xp = array_namespace(*state)
+    whole = type(state)(*(xp.empty_like(array) for array in state))
+    for rows in row_slices(q.n_rows, TILE_QUERIES):
+        part = _fold_tiles(reduction, take_rows(state, rows), q.rows(rows), tiles, kernel, pairs)
+        for array, new in zip(whole, part, strict=True):
+            array[rows, ...] = new
+    return whole
 
 
-def _fold_rows(
+def _fold_tiles(
     reduction: Reduction,
     state: State,
     q: QueryBlock,
-    k: KeyBlock,
+    tiles: Sequence[KeyBlock],
     kernel: Kernel | None,
     pairs: PairSource | None,
 ) -> State:
-    for columns in row_slices(k.n_rows, TILE_KEYS):
-        tile = k.rows(columns)
+    for tile in tiles:
         log_w = _log_weights(kernel, q, tile) if kernel is not None else None
         pair = None if pairs is None else pairs.tile(block_span(q), block_span(tile))
         state = reduction.update(state, log_w, q, tile, pair)

@@ -56,27 +56,25 @@ class TopK(Reduction):
         pair: Tile | None = None,
     ) -> TopKState:
         """Keep the best of the old and the tile's."""
-        if not is_numpy_namespace(array_namespace(log_w)):
-            return self._with_tile(state, log_w, k.start)
-        # After the first tiles hardly any row still meets a key that is among its best.
-        best = log_w.max(axis=1)
-        rows = np.flatnonzero((best >= state.score[:, -1]) & (best > -np.inf))
-        if rows.size == best.size:
-            return self._with_tile(state, log_w, k.start)
-        if rows.size == 0:
-            return state
-        old = TopKState(state.score[rows], state.index[rows])
-        new = self._with_tile(old, log_w[rows], k.start)
-        whole = TopKState(state.score.copy(), state.index.copy())
-        whole.score[rows], whole.index[rows] = new
-        return whole
-
-    def _with_tile(self, state: TopKState, log_w: Any, start: int) -> TopKState:
         xp = array_namespace(log_w)
-        column = best_columns(log_w, min(self.k, log_w.shape[1]))
+        # After the first tiles few rows find anything better: the others cost one maximum.
+        hopeful = xp.max(log_w, axis=1) >= state.score[:, -1]
+        if bool(xp.all(hopeful)):
+            return self._with_tile(state, log_w, k)
+        if not bool(xp.any(hopeful)):
+            return state
+        some = TopKState(state.score[hopeful], state.index[hopeful])
+        better = self._with_tile(some, log_w[hopeful], k)
+        score, index = xp.asarray(state.score, copy=True), xp.asarray(state.index, copy=True)
+        score[hopeful], index[hopeful] = better
+        return TopKState(score, index)
+
+    def _with_tile(self, state: TopKState, log_w: Any, k: KeyBlock) -> TopKState:
+        xp = array_namespace(log_w)
+        column = best_columns(log_w, min(self.k, k.n_rows))
         score = xp.take_along_axis(log_w, column, axis=1)
         empty = xp.asarray(NO_KEY, dtype=xp.int64)
-        index = xp.where(score > -xp.inf, xp.astype(column, xp.int64) + start, empty)
+        index = xp.where(score > -xp.inf, xp.astype(column, xp.int64) + k.start, empty)
         return self.merge(state, TopKState(score, index))
 
     def merge(self, a: TopKState, b: TopKState) -> TopKState:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from locpipe import config, kernels
+    from locpipe.bandwidths import abramson_bandwidths, neighbour_bandwidths
     from locpipe.functions import local_mean, log_density, log_mass, nearest
     from locpipe.graph import Keys, Queries
     from locpipe.kernels import masks
@@ -21,6 +22,7 @@ _HOMES = {
     "Keys": "locpipe.graph",
     "MeanShift": "locpipe.methods",
     "Queries": "locpipe.graph",
+    "abramson_bandwidths": "locpipe.bandwidths",
     "config": "",
     "kernels": "",
     "local_mean": "locpipe.functions",
@@ -28,6 +30,7 @@ _HOMES = {
     "log_mass": "locpipe.functions",
     "masks": "locpipe.kernels",
     "nearest": "locpipe.functions",
+    "neighbour_bandwidths": "locpipe.bandwidths",
 }
 
 __all__ = [
@@ -36,6 +39,7 @@ __all__ = [
     "Keys",
     "MeanShift",
     "Queries",
+    "abramson_bandwidths",
     "config",
     "kernels",
     "local_mean",
@@ -43,6 +47,7 @@ __all__ = [
     "log_mass",
     "masks",
     "nearest",
+    "neighbour_bandwidths",
 ]
 
 

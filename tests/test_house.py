@@ -29,6 +29,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("graph",),
     ("store",),
     ("functions",),
+    ("bandwidths",),
     ("cluster", "plots", "corpus", "methods"),
     ("",),  # locpipe/__init__.py
     ("testing",),

@@ -19,6 +19,7 @@ from locpipe.errors import InputError
 from locpipe.graph import Keys, KeySource, Queries
 from locpipe.graph.fold import fold_checked
 from locpipe.graph.inputs import as_keys, as_queries, result_dtype
+from locpipe.graph.operation import Empty
 from locpipe.kernels import Kernel, Nearness, Normalized
 from locpipe.kernels.masks import ExcludeSelf
 from locpipe.metrics import METRICS, metric_of
@@ -26,7 +27,7 @@ from locpipe.reductions import LogMass, TopK, WeightedMean
 
 __all__ = ["Run", "local_mean", "log_density", "log_mass", "nearest"]
 
-_EMPTY = {"nan": nan, "zero": 0.0}
+_EMPTY: dict[str, Empty] = {"nan": nan, "zero": 0.0, "nearest": "nearest"}
 _ENGINES = ("auto", "dense")
 
 
@@ -38,8 +39,8 @@ class Run(TypedDict, total=False):
     engine : {"auto", "dense"}
     n_threads : int
         Threads for arrays in memory; default: the processors granted to the process.
-    empty : {"nan", "zero"}
-        Result of a query with no neighbour.
+    empty : {"nan", "zero", "nearest"}
+        Result of a query with no neighbour; "nearest": that of its nearest key.
     """
 
     engine: str
@@ -71,8 +72,8 @@ def local_mean(
     engine : {"auto", "dense"}
     n_threads : int, optional
         Threads for arrays in memory; default: the processors granted to the process.
-    empty : {"nan", "zero"}
-        Result of a query with no neighbour.
+    empty : {"nan", "zero", "nearest"}
+        Result of a query with no neighbour; "nearest": that of its nearest key.
 
     Returns
     -------
@@ -262,7 +263,7 @@ def nearest(
     return _cast(found.distance(array_namespace(score).abs(score)), queries), index
 
 
-def _check_run(run: Run) -> float:
+def _check_run(run: Run) -> Empty:
     if unknown := sorted(set(run) - set(Run.__annotations__)):
         raise InputError(
             f"unknown option(s) {unknown}; the options are {list(Run.__annotations__)}"

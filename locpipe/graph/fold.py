@@ -5,14 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from array_api_compat import is_dask_array
 
 from locpipe.blocks import Array, KeyBlock, PairSource, QueryBlock
+from locpipe.engines.summary import SummaryEngine
 from locpipe.errors import InputError
 from locpipe.graph.inputs import Keys, Queries, as_keys, as_queries
 from locpipe.graph.layer import log_weight
 from locpipe.graph.lazy import fold_lazily
-from locpipe.graph.operation import Operation
+from locpipe.graph.operation import Empty, Operation
+from locpipe.graph.pair_blocks import lazy_pairs, pair_sources
 from locpipe.graph.plan import plan_fold
 from locpipe.graph.sources import ArrayKeys, KeySource
 from locpipe.graph.stream import fold_in_memory
@@ -29,9 +32,10 @@ def fold(
     kernel: Kernel | None = None,
     pairs: PairSource | None = None,
     *,
-    empty: float = float("nan"),
+    empty: Empty = float("nan"),
     n_threads: int | None = None,
     memory_limit: int | None = None,
+    engine: SummaryEngine | None = None,
 ) -> tuple[Array, ...]:
     """Fold all keys into each query and finalize.
 
@@ -46,13 +50,15 @@ def fold(
     kernel : Kernel, optional
         Who is near whom; not needed by reductions that work on `pairs` alone.
     pairs : PairSource, optional
-        Data per pair, shape (n_queries, n_keys).
-    empty : float
-        Result of a query with no neighbour.
+        Data per pair, shape (n_queries, n_keys); `DaskPairs` makes the results lazy.
+    empty : float or "nearest"
+        Result of a query with no neighbour; "nearest": that of its nearest key.
     n_threads : int, optional
         Threads for queries in memory; default: the setting in force.
     memory_limit : int, optional
         Bytes that the process may take; default: the setting in force.
+    engine : SummaryEngine, optional
+        Answers from a summary of the keys; default: pair by pair.
 
     Returns
     -------
@@ -71,6 +77,7 @@ def fold(
         empty=empty,
         n_threads=n_threads,
         memory_limit=memory_limit,
+        engine=engine,
     )
 
 
@@ -81,37 +88,43 @@ def fold_checked(
     kernel: Kernel | None = None,
     pairs: PairSource | None = None,
     *,
-    empty: float = float("nan"),
+    empty: Empty = float("nan"),
     n_threads: int | None = None,
     memory_limit: int | None = None,
+    engine: SummaryEngine | None = None,
 ) -> tuple[Array, ...]:
     """`fold` for rows that have come through `as_queries` and `as_keys`."""
     queries, keys = _with_columns(queries), _with_columns(keys)
-    _check_sizes(reduction, queries, keys, kernel, pairs)
-    op = Operation(reduction, kernel, pairs, empty)
-    keys = keys if _is_lazy(keys) else _source(keys)
+    op = Operation(reduction, kernel, pairs, empty, engine=engine)
+    _check_sizes(op, queries, keys)
+    op.fallback()  # says now what it would say in a task
+    keys = keys if _is_lazy(keys) or lazy_pairs(op) else _source(keys)
     plan = plan_fold(op, queries, keys, n_threads=n_threads, memory_limit=memory_limit)
-    if _is_lazy(queries) or _is_lazy(keys):
+    if isinstance(keys, Keys) or _is_lazy(queries):
         return fold_lazily(op, queries, keys)
     return fold_in_memory(op, QueryBlock(**vars(queries)), keys, plan)
 
 
-def _check_sizes(
-    reduction: Reduction, queries: Queries, keys: Any, kernel: Kernel | None, pairs: Any
-) -> None:
+def _check_sizes(op: Operation, queries: Queries, keys: Any) -> None:
     n_q, d = queries.data.shape
     n_k, d_k = keys.data.shape if isinstance(keys, Keys) else (keys.n_keys, keys.n_features)
-    if kernel is None and reduction.reads_kernel:
-        raise InputError(f"{type(reduction).__name__} needs a kernel, got None")
+    if op.kernel is None and op.reduction.reads_kernel:
+        raise InputError(f"{type(op.reduction).__name__} needs a kernel, got None")
     if n_k == 0:
         raise InputError("there must be at least one key, got none")
-    metric = "euclidean" if kernel is None else kernel.lower(d).metric
+    metric = "euclidean" if op.kernel is None else op.kernel.lower(d).metric
     if d != d_k and metric != "none":
         raise InputError(f"queries and keys must have as many features, got {d} and {d_k}")
-    if pairs is not None and pairs.shape != (n_q, n_k):
-        raise InputError(
-            f"pairs must have shape (n_queries, n_keys) = ({n_q}, {n_k}), got {pairs.shape}"
-        )
+    for source in pair_sources(op):
+        if np.isnan([n_q, n_k]).any():
+            raise InputError(
+                "pairs need rows of known number, got Dask arrays of unknown chunk sizes; "
+                "call compute_chunk_sizes() on queries and keys first"
+            )
+        if source.shape != (n_q, n_k):
+            raise InputError(
+                f"pairs must have shape (n_queries, n_keys) = ({n_q}, {n_k}), got {source.shape}"
+            )
 
 
 def _is_lazy(rows: Any) -> bool:

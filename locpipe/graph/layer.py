@@ -93,7 +93,8 @@ class Layer:
         name, trailing = f"{self.name}-{i}", meta.shape[1:]
         keys = [(name, j, *(0 for _ in trailing)) for j in range(len(results))]
         last = {key: Task(key, _nth, ref, i) for key, ref in zip(keys, results, strict=True)}
-        base = HighLevelGraph.from_collections(self.name, self.tasks, [*self.inputs.values()])
+        inputs: list[Any] = list(self.inputs.values())
+        base = HighLevelGraph.from_collections(self.name, self.tasks, inputs)
         layers = {**base.layers, name: MaterializedLayer(last)}
         graph = HighLevelGraph(layers, {**base.dependencies, name: {self.name}})
         return da.Array(graph, name, (tuple(chunks), *((n,) for n in trailing)), meta=meta)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -91,8 +92,24 @@ class _Build:
         return [self._answer(self.op, target, state) for target, state in _zip(targets, merged)]
 
     def _state(self, op: Operation, target: _Target) -> Any:
+        if op.engine is not None:
+            return self._consulted(op, target)
         leaves = [self._leaf(op, target, j) for j in range(len(self.spans))]
         return self._merged(op.merge, leaves)
+
+    def _consulted(self, op: Operation, target: _Target) -> Any:
+        """State from the summary of all keys; the doubtful rows are folded pair by pair."""
+        asked = self.layer.add(op.ask, self.summary, target.q)
+        state, doubtful = (self.layer.add(_nth, asked, n) for n in (0, 1))
+        few = _Target(target.i, self.layer.add(QueryBlock.chosen, target.q, doubtful), target.row)
+        repaired = self._state(replace(op, engine=None), few)
+        return self.layer.add(put_rows, state, doubtful, repaired)
+
+    @cached_property
+    def summary(self) -> Any:
+        """Summary of all keys, made once and sent to every group of queries."""
+        leaves = [self.layer.add(self.op.summary, s.keys, s.start, s.stop) for s in self.spans]
+        return self._merged(self.op.merge_summaries, leaves)
 
     def _leaf(self, op: Operation, target: _Target, j: int) -> Any:
         span = self.spans[j]

@@ -12,6 +12,7 @@ from array_api_compat import array_namespace
 from locpipe.blocks import Array, KeyBlock, PairSource, QueryBlock, row_slices
 from locpipe.engines import dense, single_threaded_libraries
 from locpipe.engines.mutual import Rows, fold_mutual
+from locpipe.engines.summary import SummaryEngine
 from locpipe.errors import InputError
 from locpipe.graph.sources import KEY_BLOCK_ROWS, KeySource
 from locpipe.kernels.base import Kernel
@@ -41,6 +42,8 @@ class Operation:
         Keys that a task reads and widens at a time.
     weights_as_mask : bool
         Sample weights only say which keys are there: so that a ranking is by nearness alone.
+    engine : SummaryEngine, optional
+        Answers from a summary of the keys; default: pair by pair.
     """
 
     reduction: Reduction
@@ -49,6 +52,7 @@ class Operation:
     empty: Empty = float("nan")
     key_rows: int = KEY_BLOCK_ROWS
     weights_as_mask: bool = False
+    engine: SummaryEngine | None = None
 
     def first_pass(self) -> Operation | None:
         """The pass that finds what the kernel must know of all keys, if it needs one."""
@@ -68,7 +72,7 @@ class Operation:
                 f"empty='nearest' needs a kernel of a distance, got {self.kernel!r}; "
                 "use empty='nan' or 'zero'"
             )
-        return replace(self, kernel=Closest(score), empty=float("nan"))
+        return replace(self, kernel=Closest(score), empty=float("nan"), engine=None)
 
     def fold(self, q: QueryBlock, keys: Iterable[KeyBlock], state: State | None = None) -> State:
         """State of a query block over key blocks read one at a time."""
@@ -76,12 +80,13 @@ class Operation:
         with single_threaded_libraries():
             return reduce(partial(self._step, q), keys, state)
 
-    def stream(self, q: QueryBlock, keys: AnyKeys) -> tuple[Array, ...]:
-        """Results of a query block over all keys: the task of the strategy ``stream``."""
+    def stream(self, q: QueryBlock, keys: AnyKeys, summary: Any = None) -> tuple[Array, ...]:
+        """Results of a query block over all keys, which are at hand, as is their summary."""
         first = self.first_pass()
         if first is not None:
             q = with_ranks(q, first.span(q, keys))
-        return self.complete(q, self.span(q, keys), keys)
+        state = self.span(q, keys) if self.engine is None else self.consult(summary, q, keys)
+        return self.complete(q, state, keys)
 
     def span(self, q: QueryBlock, keys: AnyKeys, start: int = 0, stop: int | None = None) -> State:
         """State of a query block over a span of keys: a leaf of the strategy ``tree``."""
@@ -103,6 +108,35 @@ class Operation:
         with single_threaded_libraries():
             return fold_mutual(self.reduction, states, a, b, self.kernel)
 
+    def summary(self, keys: AnyKeys, start: int = 0, stop: int | None = None) -> Any:
+        """Summary of a span of keys, a leaf of the strategy ``summary``; None of no keys."""
+        blocks = map(dense.widen, _blocks(keys, self.key_rows, start, stop))
+        with single_threaded_libraries():
+            return self.merge_summaries([self._engine().summarise(k) for k in blocks])
+
+    def merge_summaries(self, summaries: Sequence[Any]) -> Any:
+        """Summary of the keys of all; None of no keys."""
+        some = [summary for summary in summaries if summary is not None]
+        return reduce(self._engine().merge, some) if some else None
+
+    def ask(self, summary: Any, q: QueryBlock) -> tuple[State, Array]:
+        """State of each query from the summary, and a mask of those to repair pair by pair."""
+        with single_threaded_libraries():
+            return self._engine().evaluate(summary, dense.widen(q))
+
+    def consult(self, summary: Any, q: QueryBlock, keys: AnyKeys) -> State:
+        """State of a query block from the summary, repaired where it needs it."""
+        state, doubtful = self.ask(summary, q)
+        if not bool(array_namespace(doubtful).any(doubtful)):
+            return state
+        repaired: State = put_rows(state, doubtful, self.span(q.chosen(doubtful), keys))
+        return repaired
+
+    def _engine(self) -> SummaryEngine:
+        if self.engine is None:
+            raise InputError("a summary is made by an engine that summarises, got None")
+        return self.engine
+
     def merge(self, states: Sequence[State]) -> State:
         """State of the keys of all."""
         return reduce(self.reduction.merge, states)
@@ -115,7 +149,10 @@ class Operation:
         lonely = self.reduction.no_neighbour(state)
         if not bool(array_namespace(lonely).any(lonely)):
             return results
-        return put_rows(results, lonely, fallback.stream(q.chosen(lonely), keys))
+        filled: tuple[Array, ...] = put_rows(
+            results, lonely, fallback.stream(q.chosen(lonely), keys)
+        )
+        return filled
 
     def finish(self, state: State) -> tuple[Array, ...]:
         """Results of a query block."""

@@ -10,7 +10,6 @@ import numpy as np
 from array_api_compat import is_dask_array
 
 from locpipe.blocks import row_slices
-from locpipe.errors import InputError
 from locpipe.graph.inputs import Keys, Queries
 from locpipe.graph.layer import Group, Layer, active_client, groups_of, row_blocks
 from locpipe.graph.sources import ArrayKeys, KeySource
@@ -54,11 +53,6 @@ def group_rows(
     lazy_keys = isinstance(keys, Keys) and (_is_lazy(keys) or bool(pairs))
     k_chunks = _chunks(keys, pairs, 1) if isinstance(keys, Keys) and lazy_keys else ()
     q_chunks = _chunks(queries, pairs, 0)
-    if np.isnan(k_chunks).any():
-        raise InputError(
-            "the number of keys must be known to plan, got a Dask array of unknown chunk sizes; "
-            "call compute_chunk_sizes() on it first"
-        )
     n_q, n_k = _group_counts(q_chunks, k_chunks or (1,), _pairs(q_chunks, keys))
     return (
         groups_of(q_chunks, n_q, _most_rows(queries)),
@@ -91,11 +85,6 @@ def key_spans(
 
 def pair_chunks(array: DaskArray, q_groups: Sequence[Group], spans: Sequence[Span]) -> DaskArray:
     """An array of pairs, chunked by the leaves."""
-    if any(isnan(group.n_rows) for group in q_groups):
-        raise InputError(
-            "pairs need queries of known chunk sizes, got unknown ones; "
-            "call compute_chunk_sizes() on the queries first"
-        )
     rows = tuple(int(group.n_rows) for group in q_groups)
     cut: DaskArray = array.rechunk((rows, tuple(span.rows() for span in spans)))
     return cut

@@ -26,9 +26,10 @@ def fold_in_memory(op: Operation, q: QueryBlock, keys: KeySource, plan: Plan) ->
     """
     op = replace(op, key_rows=plan.key_rows)
     results = _uninitialized(op.meta(q), q.n_rows)
+    summary = None if op.engine is None else op.summary(keys)
 
     def run(rows: slice) -> None:
-        for whole, part in zip(results, op.stream(q.rows(rows), keys), strict=True):
+        for whole, part in zip(results, op.stream(q.rows(rows), keys, summary), strict=True):
             whole[rows, ...] = part
 
     _run_all(run, list(row_slices(q.n_rows, plan.query_rows)), plan.n_threads)

@@ -2,15 +2,21 @@
 
 from locpipe.reductions.arg_best import ArgBest
 from locpipe.reductions.base import Reduction, State
+from locpipe.reductions.gather import Gather, Gathered
+from locpipe.reductions.gathered import LocalDesign, gathered_moments, local_design
 from locpipe.reductions.local_moments import LocalMoments
 from locpipe.reductions.log_mass import LogMass
 from locpipe.reductions.majorization import MajorizationStep, MajorizationSums
 from locpipe.reductions.top_k import TopK
 from locpipe.reductions.weighted_mean import WeightedMean
 from locpipe.reductions.weighted_sum import WeightedSum
+from locpipe.reductions.weighted_variance import WeightedVariance
 
 __all__ = [
     "ArgBest",
+    "Gather",
+    "Gathered",
+    "LocalDesign",
     "LocalMoments",
     "LogMass",
     "MajorizationStep",
@@ -20,4 +26,7 @@ __all__ = [
     "TopK",
     "WeightedMean",
     "WeightedSum",
+    "WeightedVariance",
+    "gathered_moments",
+    "local_design",
 ]

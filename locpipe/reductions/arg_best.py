@@ -27,6 +27,11 @@ class ArgBest(Reduction):
     Finalizes to ``(score, index)``, each (n_queries,); without a neighbour ``-inf`` and -1.
     """
 
+    @property
+    def tile_arrays(self) -> int:
+        """Nothing of the tile's size but what libraries may need."""
+        return 1
+
     def init(self, q: QueryBlock) -> ArgBestState:
         """No key yet."""
         xp = array_namespace(q.data)

@@ -14,7 +14,13 @@ from locpipe.blocks import Array, KeyBlock, QueryBlock, Tile
 from locpipe.errors import InputError
 from locpipe.reductions.base import Reduction, full, merge_shifts, weights_and_shift
 
-__all__ = ["LocalMoments", "LocalMomentsState", "exponents"]
+__all__ = [
+    "LocalMoments",
+    "LocalMomentsState",
+    "differences",
+    "exponents",
+    "weighted_monomials",
+]
 
 MAX_STREAMED = 512
 """Numbers per query up to which moments are streamed; beyond, gather neighbours instead."""
@@ -89,9 +95,16 @@ class LocalMoments(Reduction):
         if size > MAX_STREAMED:
             raise InputError(
                 f"moments up to degree {2 * p} of {d} features and {self.n_outputs} outputs are "
-                f"{size} numbers per query, more than {MAX_STREAMED}; take the nearest neighbours "
-                "of each query instead, or a lower degree"
+                f"{size} numbers per query, more than {MAX_STREAMED}; use Gather(k, ...) with "
+                "gathered_moments or local_design instead, or a lower degree"
             )
+
+    @property
+    def tile_arrays(self) -> int:
+        """The differences, and the monomials of two degrees."""
+        d, degree = len(self.scale), 2 * self.order
+        sizes = [comb(d + n - 1, n) for n in range(degree + 1)]
+        return d + 2 + max(a + b for a, b in zip([0, *sizes], sizes, strict=False))
 
     def init(self, q: QueryBlock) -> LocalMomentsState:
         """No mass."""
@@ -108,7 +121,8 @@ class LocalMoments(Reduction):
         shift, scale, w = weights_and_shift(state.shift, log_w)
         n_valued = state.value_moments.shape[1] if self.n_outputs else 0
         moments, value_moments = [], []
-        for i, weighted in enumerate(self._weighted_monomials(w, q, k)):
+        u = differences(q.data[:, None, :], k.data[None, :, :], self.scale)
+        for i, weighted in enumerate(weighted_monomials(w, u, 2 * self.order)):
             moments.append(xp.sum(weighted, axis=1))
             if i < n_valued:
                 value_moments.append(weighted @ k.values)
@@ -129,13 +143,21 @@ class LocalMoments(Reduction):
         """The sums as they are; a query with no neighbour has a zeroth moment of 0."""
         return LocalMomentsState(*state)
 
-    def _weighted_monomials(self, w: Array, q: QueryBlock, k: KeyBlock) -> Iterator[Array]:
-        """``w u^alpha`` in the order of `exponents`, each from one of a degree less."""
-        u = [(k.data[:, j][None, :] - q.data[:, j][:, None]) / h for j, h in enumerate(self.scale)]
-        previous: dict[tuple[int, ...], Array] = {}
-        for alpha in exponents(len(self.scale), 2 * self.order):
-            previous[alpha] = w if not any(alpha) else _times(previous, u, alpha)
-            yield previous[alpha]
+
+def differences(q: Array, k: Array, scale: tuple[float, ...]) -> list[Array]:
+    """``u = (key - query) / scale`` of each feature, the last axis of both."""
+    return [(k[..., j] - q[..., j]) / h for j, h in enumerate(scale)]
+
+
+def weighted_monomials(w: Array, u: list[Array], order: int) -> Iterator[Array]:
+    """``w u^alpha`` in the order of `exponents`, each from one of a degree less."""
+    last: dict[tuple[int, ...], Array] = {}
+    of_degree: dict[tuple[int, ...], Array] = {}
+    for alpha in exponents(len(u), order):
+        if of_degree and sum(alpha) > sum(next(iter(of_degree))):
+            last, of_degree = of_degree, {}
+        of_degree[alpha] = w if not any(alpha) else _times(last, u, alpha)
+        yield of_degree[alpha]
 
 
 def _times(previous: dict[tuple[int, ...], Array], u: list[Array], alpha: tuple[int, ...]) -> Array:

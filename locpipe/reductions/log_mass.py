@@ -33,7 +33,21 @@ class LogMass(Reduction):
 
     Finalizes to ``(log_mass, n_effective, key_weight)``, each (n_queries,), with
     ``n_effective = (sum w)^2 / sum w^2`` (Kish 1965).  No neighbour: ``-inf`` and 0.
+
+    Examples
+    --------
+    >>> import locpipe as lp
+    >>> from locpipe.graph import fold
+    >>> x, kernel = [0.0, 1.0, 2.0, 4.0], lp.kernels.Gaussian(1.0)
+    >>> log_mass, n_effective, key_weight = fold(LogMass(), [1.5], x, kernel)
+    >>> print(n_effective.round(6))
+    [2.734153]
     """
+
+    @property
+    def tile_arrays(self) -> int:
+        """Weights, and one step on the way to them."""
+        return 3
 
     def init(self, q: QueryBlock) -> LogMassState:
         """No mass."""

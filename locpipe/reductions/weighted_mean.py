@@ -34,6 +34,11 @@ class WeightedMean(Reduction):
 
     n_outputs: int
 
+    @property
+    def tile_arrays(self) -> int:
+        """As of `LogMass`."""
+        return 3
+
     def init(self, q: QueryBlock) -> WeightedMeanState:
         """No mass."""
         moment = full(q, (self.n_outputs,), 0.0)

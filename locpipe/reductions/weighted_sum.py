@@ -30,6 +30,11 @@ class WeightedSum(Reduction):
 
     n_outputs: int
 
+    @property
+    def tile_arrays(self) -> int:
+        """As of `LogMass`."""
+        return 3
+
     def init(self, q: QueryBlock) -> WeightedSumState:
         """The empty sum."""
         return WeightedSumState(full(q, (), float("-inf")), full(q, (self.n_outputs,), 0.0))

@@ -83,7 +83,7 @@ class KernelLaws(Laws):
 
     # What log weights are.
 
-    @law()
+    @law(0.5)
     def test_values(self, case: Case) -> None:
         """Float64 (n_queries, n_keys), never NaN or +inf, never above the stated bound."""
         q, k = self.blocks(case)
@@ -105,7 +105,7 @@ class KernelLaws(Laws):
         whole = self.kernel.log_weights(q, k)[rows, columns]
         np.testing.assert_allclose(tile, whole, rtol=1e-11, atol=1e-12)
 
-    @law(0.5)
+    @law(0.25)
     def test_rows_are_independent(self, case: Case) -> None:
         """A query's weights do not depend on the other queries, nor a key's on the other keys."""
         q, k = self.blocks(case)
@@ -131,7 +131,7 @@ class KernelLaws(Laws):
 
     # What the kernel says of itself.
 
-    @law()
+    @law(0.5)
     def test_support(self, case: Case) -> None:
         """No weight beyond the stated support, and some weight within it."""
         spec = self.kernel.lower(self.n_features)
@@ -143,7 +143,7 @@ class KernelLaws(Laws):
         if spec.profile != "general":
             assert (log_w[u < spec.support * (1 - 1e-9)] > -np.inf).all(), "none within the support"
 
-    @law(0.5)
+    @law(0.25)
     def test_symmetry(self, case: Case) -> None:
         """A kernel that says it is symmetric is."""
         if not self.kernel.symmetric:
@@ -152,7 +152,7 @@ class KernelLaws(Laws):
         there, back = self.log_weights(q, k), self.log_weights(_as(QueryBlock, k), _as(KeyBlock, q))
         np.testing.assert_allclose(there, back.T, rtol=1e-11, atol=1e-12)
 
-    @law(0.5)
+    @law(0.25)
     def test_missing(self, case: Case) -> None:
         """A kernel that allows missing coordinates gives no NaN for them."""
         if not self.kernel.allows_missing:
@@ -186,7 +186,7 @@ class KernelLaws(Laws):
 
     # What a run makes of it.
 
-    @law(0.5)
+    @law(0.25)
     def test_strict_arrays(self, case: Case) -> None:
         """Nothing but the array API standard is used: array-api-strict gives the same."""
         q, k = self.blocks(case)
@@ -197,7 +197,7 @@ class KernelLaws(Laws):
             np.asarray(strict), self.log_weights(q, k), rtol=1e-11, atol=1e-12
         )
 
-    @law(0.5)
+    @law(0.25)
     def test_a_constant_on_log_weights_shifts_the_log_mass(self, case: Case) -> None:
         """Log weights near +-700 and beyond neither overflow nor vanish."""
         q, k = self.blocks(case)
@@ -207,7 +207,7 @@ class KernelLaws(Laws):
         moved = lp.log_mass(queries, keys, Shifted(self.kernel, float(constant)))
         assert_log_close(moved, plain + constant, 1e-11)
 
-    @law(0.25)
+    @law(0.1)
     def test_sample_weights(self, case: Case) -> None:
         """A factor on all sample weights shifts the log mass by its log."""
         q, k = self.blocks(case)
@@ -218,7 +218,7 @@ class KernelLaws(Laws):
         )
         assert_log_close(weighted, plain + math.log(factor), 1e-11)
 
-    @law(0.25)
+    @law(0.2)
     def test_float32_far_from_the_origin(self, case: Case) -> None:
         """Float32 rows at an offset of a million are as near to each other as at 0."""
         if self.kernel.lower(self.n_features).metric not in ("euclidean", "manhattan"):
@@ -235,7 +235,7 @@ class KernelLaws(Laws):
         assert actual.dtype == np.float32
         assert_log_close(actual, expected, 1e-6)
 
-    @law(0.1)
+    @law(0.06)
     def test_chunks_and_array_kinds(self, case: Case) -> None:
         """NumPy, array-api-strict and Dask in any chunks, some of them empty, give the same."""
         q, k = self.blocks(case)
@@ -257,7 +257,7 @@ class KernelLaws(Laws):
         )
         np.testing.assert_array_equal(one, two)
 
-    @law(0.1)
+    @law(0.06)
     def test_one_query_at_a_time(self, case: Case) -> None:
         """Queries asked one by one get what they get together; no queries get nothing."""
         if self.by_place:

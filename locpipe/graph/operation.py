@@ -90,6 +90,8 @@ class Operation:
 
     def span(self, q: QueryBlock, keys: AnyKeys, start: int = 0, stop: int | None = None) -> State:
         """State of a query block over a span of keys: a leaf of the strategy ``tree``."""
+        if q.n_rows == 0:  # nobody asks, so no key is read
+            return self.reduction.init(q)
         return self.fold(q, _blocks(keys, self.key_rows, start, stop))
 
     def mutual(

@@ -28,7 +28,7 @@ _PAIRS_PER_LEAF = 10**8
 """About a second of work; less is not worth a task once there are enough of them."""
 _PARALLEL_LEAVES = 16
 """Leaves that a few queries over many keys are spread over."""
-_GROUP_BYTES = 64 * 2**20
+_GROUP_BYTES = 8 * 2**20
 """Coordinates and values that chunks are joined up to."""
 
 

@@ -73,16 +73,24 @@ def as_queries(queries: Any, *, allow_missing: bool = False) -> Queries:
 
 
 def as_keys(
-    keys: Any, values: Any = None, sample_weight: Any = None, *, allow_missing: bool = False
+    keys: Any,
+    values: Any = None,
+    sample_weight: Any = None,
+    *,
+    allow_missing: bool = False,
+    look: bool = True,
 ) -> Keys:
-    """Checked keys with 2-d floating data; attributes given twice are refused."""
+    """Checked keys with 2-d floating data; attributes given twice are refused.
+
+    `look` at what is in Dask arrays, when it is computed; False: it has been looked at.
+    """
     keys = keys if isinstance(keys, Keys) else Keys(keys)
     given = {f.name: getattr(keys, f.name) for f in fields(Keys)}
     for name, extra in (("values", values), ("sample_weight", sample_weight)):
         if extra is not None and given[name] is not None:
             raise InputError(f"{name} came both in lp.Keys and as an argument; give it once")
         given[name] = given[name] if extra is None else extra
-    return Keys(**_checked_attributes(Keys(**given), "keys", allow_missing))
+    return Keys(**_checked_attributes(Keys(**given), "keys", allow_missing, look))
 
 
 def result_dtype(queries: Queries) -> Any:
@@ -90,8 +98,11 @@ def result_dtype(queries: Queries) -> Any:
     return queries.data.dtype
 
 
-def _checked_attributes(rows: Queries | Keys, what: str, allow_missing: bool) -> Mapping[str, Any]:
-    data = _apply(_not_infinite if allow_missing else _finite, _as_matrix(rows.data, what), what)
+def _checked_attributes(
+    rows: Queries | Keys, what: str, allow_missing: bool, look: bool = True
+) -> Mapping[str, Any]:
+    check_data = _not_infinite if allow_missing else _finite
+    data = _apply(check_data, _as_matrix(rows.data, what), what, look)
     checked: dict[str, Any] = {"data": data}
     for f in fields(rows):
         array = getattr(rows, f.name)
@@ -101,7 +112,7 @@ def _checked_attributes(rows: Queries | Keys, what: str, allow_missing: bool) ->
         _check_rows(array, data, f.name, what)
         check = _CHECKS.get(f.name)
         checked[f.name] = (
-            array if check is None else _apply(check, array, f"{f.name} of the {what}")
+            array if check is None else _apply(check, array, f"{f.name} of the {what}", look)
         )
     return checked
 
@@ -156,9 +167,11 @@ def _check_rows(array: Array, data: Array, name: str, what: str) -> None:
         raise InputError(f"{name} must have one row per row of the {what} ({n_data}), got {n_rows}")
 
 
-def _apply(check: Callable[[Array, str], Array], array: Array, what: str) -> Array:
-    """Check now what is in memory, and inside the task what is lazy."""
+def _apply(check: Callable[[Array, str], Array], array: Array, what: str, look: bool) -> Array:
+    """Check now what is in memory, and inside the task what is lazy, if it is to be looked at."""
     if is_dask_array(array):
+        if not look:
+            return array
         lazy: Any = array
         return lazy.map_blocks(check, f"a chunk of the {what}", dtype=lazy.dtype, meta=lazy._meta)
     return check(array, what)
@@ -167,12 +180,14 @@ def _apply(check: Callable[[Array, str], Array], array: Array, what: str) -> Arr
 def _finite(array: Array, what: str) -> Array:
     if not is_numpy_array(array):
         return array
-    if not np.isfinite(array).all():
+    # NaN and infinity show in the extremes, which need no second array of the size of the first.
+    low, high = (float(array.min()), float(array.max())) if array.size else (0.0, 0.0)
+    if not (np.isfinite(low) and np.isfinite(high)):
         row = int(np.argwhere(~np.isfinite(array))[0][0])
         raise InputError(
             f"{what} must be finite, got NaN or infinity in row {row}; drop or impute those rows"
         )
-    if array.size and float(np.abs(array).max()) > LARGEST:
+    if max(-low, high) > LARGEST:
         raise InputError(
             f"{what} must be at most {LARGEST:g} in size, or squares overflow; change the units"
         )

@@ -31,7 +31,7 @@ class KernelSpec:
     support : float
         Largest distance in bandwidths with a positive weight; ``inf`` when unbounded.
     log_bound : float
-        No log weight exceeds it.
+        No log weight exceeds it, where no bandwidths ride with the rows.
     log_normalizer : float or None
         Log of the constant that makes the kernel integrate to 1; None when there is none.
     """

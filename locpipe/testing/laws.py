@@ -45,13 +45,12 @@ class Laws:
     ----------
     share : float
         Factor on the number of examples of every law, for what is slow.
-    max_queries, max_keys : int
-        Largest sizes to try.
+    fixed_sizes : (int, int), optional
+        The one number of queries and of keys to try; default: up to 8 and 12.
     """
 
     share: ClassVar[float] = 1.0
-    max_queries: ClassVar[int] = 8
-    max_keys: ClassVar[int] = 12
+    fixed_sizes: ClassVar[tuple[int, int] | None] = None
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -74,7 +73,7 @@ def _property_test(cls: type[Laws], function: Any) -> Any:
         function(self, case)
 
     n_examples = settings().max_examples * function.share * cls.share
-    tried: Any = given(case=cases(cls.max_queries, cls.max_keys))(test)
+    tried: Any = given(case=cases(cls.fixed_sizes))(test)
     # One clear failure is worth more than a group of them.
     once = settings(max_examples=max(1, round(n_examples)), report_multiple_bugs=False)
     tried = once(tried)

@@ -66,13 +66,13 @@ def seeds() -> st.SearchStrategy[int]:
     return st.integers(0, 2**32 - 1)
 
 
-def cases(max_queries: int = 8, max_keys: int = 12) -> st.SearchStrategy[Case]:
-    """Sizes of 1 up to the largest, with and without ties and bandwidths."""
+def cases(sizes: tuple[int, int] | None = None) -> st.SearchStrategy[Case]:
+    """These numbers of queries and keys, or up to 8 and 12, with and without ties, bandwidths."""
     return st.builds(
         Case,
         seed=seeds(),
-        n_queries=st.integers(1, max_queries),
-        n_keys=st.integers(1, max_keys),
+        n_queries=st.integers(1, 8) if sizes is None else st.just(sizes[0]),
+        n_keys=st.integers(1, 12) if sizes is None else st.just(sizes[1]),
         ties=st.booleans(),
         bandwidths=st.booleans(),
     )

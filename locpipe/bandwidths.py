@@ -18,6 +18,7 @@ from locpipe.functions import Run, local_mean, log_density, nearest
 from locpipe.graph import Keys, Queries
 from locpipe.graph.inputs import as_keys
 from locpipe.kernels import Kernel
+from locpipe.kernels.base import as_number
 from locpipe.kernels.masks import Causal
 
 __all__ = ["abramson_bandwidths", "neighbour_bandwidths"]
@@ -163,15 +164,16 @@ def neighbour_bandwidths(
     >>> print(lp.log_mass(q_rows, k_rows, kernel).round(6))
     [0.717216 0.81675  0.931224 0.714811 0.382545]
     """
-    if isinstance(floor, bool) or not isinstance(floor, int | float) or not 0 < floor < 1:
+    fraction = as_number(floor)
+    if fraction is None or not 0 < fraction < 1:
         raise InputError(f"floor must be a number between 0 and 1, got {floor!r}")
     rows = queries if isinstance(queries, Queries) else Queries(queries)
     others = Keys(rows.data, ids=rows.ids) if keys is None else keys
     distances, _ = nearest(rows, others, k, metric=metric, exclude_self=keys is None, **run)
     kth: Any = distances[:, -1]
     if not is_dask_array(kth):
-        return _raised(kth, floor)
-    whole = kth.rechunk(-1).map_blocks(_raised, floor, dtype=kth.dtype, meta=kth._meta)
+        return _raised(kth, fraction)
+    whole = kth.rechunk(-1).map_blocks(_raised, fraction, dtype=kth.dtype, meta=kth._meta)
     return whole.rechunk(kth.chunks)
 
 
@@ -191,8 +193,8 @@ def _raised(distances: Array, floor: float) -> Array:
 
 
 def _checked_clip(clip: object) -> tuple[float, float]:
-    bounds = np.asarray(clip, dtype=object)
-    numbers = bounds.shape == (2,) and all(isinstance(b, int | float) for b in bounds)
-    if not numbers or not 0 < bounds[0] <= 1 <= bounds[1] < np.inf:
-        raise InputError(f"clip must be (low, high) with 0 < low <= 1 <= high, got {clip!r}")
-    return float(bounds[0]), float(bounds[1])
+    bounds = [as_number(bound) for bound in clip] if isinstance(clip, tuple | list) else []
+    match bounds:
+        case [float(low), float(high)] if 0 < low <= 1 <= high:
+            return low, high
+    raise InputError(f"clip must be (low, high) with 0 < low <= 1 <= high, got {clip!r}")

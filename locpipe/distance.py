@@ -31,7 +31,7 @@ def squared_distances(q: Array, k: Array, *, tolerance: float = 0.0) -> Array:
     O(n_q n_k n_features) time, O(n_q n_k) memory.
     """
     xp = array_namespace(q, k)
-    if tolerance > 0 and q.shape[1] > _DIRECT_FEATURES:
+    if tolerance > 0 and q.shape[1] > _DIRECT_FEATURES and q.shape[0] and k.shape[0]:
         centre = xp.mean(k, axis=0)
         q0, k0 = q - centre, k - centre
         q2, k2 = xp.sum(q0 * q0, axis=1), xp.sum(k0 * k0, axis=1)

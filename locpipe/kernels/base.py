@@ -5,7 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import inf
+from math import inf, isfinite
+from numbers import Real
 from typing import TYPE_CHECKING, ClassVar
 
 from locpipe.blocks import Array, KeyBlock, PairSource, QueryBlock
@@ -13,7 +14,14 @@ from locpipe.blocks import Array, KeyBlock, PairSource, QueryBlock
 if TYPE_CHECKING:
     from locpipe.kernels.mapped import Mapped
 
-__all__ = ["Kernel", "KernelSpec", "Ranking"]
+__all__ = ["Kernel", "KernelSpec", "Ranking", "as_number"]
+
+
+def as_number(value: object) -> float | None:
+    """`value` as a float if it is a finite real number, else None; a bool is no number."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not isfinite(value):
+        return None
+    return float(value)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from array_api_compat import array_namespace
 
 from locpipe.blocks import Array, KeyBlock, QueryBlock
 from locpipe.errors import InputError
-from locpipe.kernels.base import Kernel, KernelSpec
+from locpipe.kernels.base import Kernel, KernelSpec, as_number
 
 __all__ = ["DotProduct"]
 
@@ -52,11 +52,10 @@ class DotProduct(Kernel):
     def __post_init__(self) -> None:
         if self.scale is None:
             return
-        if isinstance(self.scale, bool) or not isinstance(self.scale, int | float):
+        scale = as_number(self.scale)
+        if scale is None:
             raise InputError(f"scale must be a finite number or None, got {self.scale!r}")
-        if not abs(self.scale) < float("inf"):
-            raise InputError(f"scale must be a finite number or None, got {self.scale!r}")
-        object.__setattr__(self, "scale", float(self.scale))
+        object.__setattr__(self, "scale", scale)
 
     @property
     def symmetric(self) -> bool:

@@ -10,6 +10,7 @@ from array_api_compat import array_namespace
 
 from locpipe.blocks import Array
 from locpipe.errors import InputError
+from locpipe.kernels.base import as_number
 from locpipe.kernels.radial import Radial, log_sphere
 
 __all__ = ["Cauchy", "Exponential", "Logistic", "StudentT"]
@@ -67,9 +68,10 @@ class StudentT(Radial):
     nu: float = 1.0
 
     def __init__(self, nu: float, bandwidth: Any = 1.0, *, metric: str = "euclidean") -> None:
-        if not (isinstance(nu, int | float) and 0 < nu < float("inf")):
+        degrees = as_number(nu)
+        if degrees is None or degrees <= 0:
             raise InputError(f"nu must be a positive finite number, got {nu!r}")
-        given = {"nu": float(nu), "bandwidth": bandwidth, "metric": metric}
+        given = {"nu": degrees, "bandwidth": bandwidth, "metric": metric}
         for name, value in given.items():
             object.__setattr__(self, name, value)
         self.__post_init__()

@@ -9,7 +9,7 @@ from array_api_compat import array_namespace
 
 from locpipe.blocks import Array, KeyBlock, QueryBlock, row_ids, row_times
 from locpipe.errors import InputError
-from locpipe.kernels.base import Kernel, KernelSpec
+from locpipe.kernels.base import Kernel, KernelSpec, as_number
 
 __all__ = ["Causal", "ExcludeSelf", "Window"]
 
@@ -70,7 +70,11 @@ class Causal(Mask):
     ``offset = n_keys - n_queries``.
     """
 
-    offset: int = 0
+    offset: float = 0
+
+    def __post_init__(self) -> None:
+        if as_number(self.offset) is None:
+            raise InputError(f"offset must be a finite number, got {self.offset!r}")
 
     def log_weights(self, q: QueryBlock, k: KeyBlock) -> Array:
         """``-inf`` for keys in the future."""
@@ -81,11 +85,12 @@ class Causal(Mask):
 class Window(Mask):
     """A query sees the `width` keys that end at its own time: ``0 <= t - s < width``."""
 
-    width: int
+    width: float
 
     def __post_init__(self) -> None:
-        if self.width < 1:
-            raise InputError(f"a window must have width 1 or more, got {self.width}")
+        width = as_number(self.width)
+        if width is None or width < 1:
+            raise InputError(f"a window must have width 1 or more, got {self.width!r}")
 
     def log_weights(self, q: QueryBlock, k: KeyBlock) -> Array:
         """``-inf`` outside the window."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
+from typing import NamedTuple
 
 import numpy as np
 from array_api_compat import array_namespace
@@ -94,26 +95,23 @@ class Nearest(Kernel):
         InputError
             If the queries carry nothing of a first pass.
         """
-        if q.best_score is None or q.kth_score is None or q.kth_index is None:
-            raise InputError(
-                "this kernel needs a first pass over all keys, and the queries carry none of its "
-                "results; call lp.local_mean or lp.fold"
-            )
         xp = array_namespace(q.data, k.data)
+        ranks = _ranks(q)
         score = Nearness(self.metric).log_weights(q, k)
-        among = _among(score, q, k)
-        zero = xp.zeros((), dtype=score.dtype)
-        log_w = self._log_of(xp.where(among, score, zero), q)
+        among = _among(score, ranks, k)
+        finite = xp.where(among, score, xp.zeros((), dtype=score.dtype))
+        log_w = self._log_of(finite, ranks, int(q.data.shape[1]))
         return xp.where(among, log_w, xp.asarray(-xp.inf, dtype=score.dtype))
 
-    def _log_of(self, score: Array, q: QueryBlock) -> Array:
+    def _log_of(self, score: Array, ranks: _Ranks, n_features: int) -> Array:
         """Log weights of scores that are all finite."""
         if self.weights == "uniform":
             return array_namespace(score).zeros_like(score)
-        squared = metric_of(self.metric, int(q.data.shape[1])).squared
+        squared = metric_of(self.metric, n_features).squared
         if isinstance(self.weights, Radial):
-            return _log_profile(self.weights, squared(-score), squared(-q.kth_score), q)
-        return _log_inverse(squared(-score), q)
+            u2 = _in_bandwidths(squared(-score), squared(-ranks.kth_score), self.weights)
+            return self.weights.log_profile(u2, n_features)
+        return _log_inverse(squared(-score), ranks)
 
     def lower(self, n_features: int) -> KernelSpec:
         """A distance, its bound where there is one, no normaliser."""
@@ -143,29 +141,43 @@ def _checked(weights: object) -> str | Radial:
     return profile
 
 
-def _among(score: Array, q: QueryBlock, k: KeyBlock) -> Array:
+class _Ranks(NamedTuple):
+    """What a first pass found, as columns (n_queries, 1)."""
+
+    best_score: Array
+    kth_score: Array
+    kth_index: Array
+
+
+def _ranks(q: QueryBlock) -> _Ranks:
+    if q.best_score is None or q.kth_score is None or q.kth_index is None:
+        raise InputError(
+            "this kernel needs a first pass over all keys, and the queries carry none of its "
+            "results; call lp.local_mean or lp.fold"
+        )
+    return _Ranks(q.best_score[:, None], q.kth_score[:, None], q.kth_index[:, None])
+
+
+def _among(score: Array, ranks: _Ranks, k: KeyBlock) -> Array:
     """Whether each key is among the k nearest that the first pass allowed, bool."""
-    xp = array_namespace(score)
-    span, kth = block_span(k), q.kth_score[:, None]
+    xp, span = array_namespace(score), block_span(k)
     index = xp.arange(span.start, span.stop, dtype=xp.int64)[None, :]
-    among = (score > kth) | ((score == kth) & (index <= q.kth_index[:, None]))
+    tied = (score == ranks.kth_score) & (index <= ranks.kth_index)
+    among = (score > ranks.kth_score) | tied
     # What is nearer than the best was masked out of the first pass.
-    return among & (score <= q.best_score[:, None]) & (score > -xp.inf)
+    return among & (score <= ranks.best_score) & (score > -xp.inf)
 
 
-def _log_profile(profile: Radial, d2: Array, r2: Array, q: QueryBlock) -> Array:
-    """Log of ``K(d / (h r))``."""
-    xp = array_namespace(d2)
-    one = xp.ones((), dtype=d2.dtype)
-    # r = 0: all of the k are at distance 0.
-    u2 = d2 / xp.where(r2 == 0, one, r2)[:, None] / profile.bandwidth / profile.bandwidth
-    return profile.log_profile(u2, int(q.data.shape[1]))
+def _in_bandwidths(d2: Array, r2: Array, profile: Radial) -> Array:
+    """``(d / (h r))^2``; all of the k are at distance 0 where r is."""
+    xp, (h,) = array_namespace(d2), profile.scale(1)
+    return d2 / xp.where(r2 == 0, xp.ones((), dtype=d2.dtype), r2) / h**2
 
 
-def _log_inverse(d2: Array, q: QueryBlock) -> Array:
+def _log_inverse(d2: Array, ranks: _Ranks) -> Array:
     """Log of ``1 / d``; beside a key at distance 0 no other counts."""
     xp = array_namespace(d2)
     exact = d2 == 0
     log_w = -0.5 * xp.log(xp.where(exact, xp.ones((), dtype=d2.dtype), d2))
-    shadowed = (q.best_score == 0)[:, None] & ~exact
+    shadowed = (ranks.best_score == 0) & ~exact
     return xp.where(shadowed, xp.asarray(-xp.inf, dtype=d2.dtype), log_w)

@@ -32,9 +32,10 @@ def check_bandwidth(bandwidth: object) -> float | tuple[float, ...]:
         If it is not a positive finite number or a 1-d sequence of them.
     """
     try:
-        array = np.asarray(bandwidth, dtype=np.float64)
-    except (TypeError, ValueError):
+        array = np.asarray(bandwidth)
+    except ValueError:  # a ragged sequence
         array = np.asarray(np.nan)
+    array = array.astype(np.float64) if array.dtype.kind in "iuf" else np.asarray(np.nan)
     # Beyond these the squares of distances in bandwidths leave float64.
     in_range = (array >= 1e-150) & (array <= 1e150)
     if array.ndim > 1 or array.size == 0 or not in_range.all():
@@ -122,8 +123,8 @@ class Radial(Kernel):
             return (self.bandwidth,) * n_features
         if len(self.bandwidth) != n_features:
             raise InputError(
-                f"bandwidth must be one number or one per feature ({n_features}), "
-                f"got {len(self.bandwidth)} numbers"
+                f"bandwidth must be one number or one per feature ({n_features}), got "
+                f"{len(self.bandwidth)} numbers; per-row bandwidths go into lp.Keys or lp.Queries"
             )
         return self.bandwidth
 

@@ -86,7 +86,12 @@ def test_scales_are_checked(scale):
 
 def test_rows_without_a_place_have_no_precomputed_weights():
     x = da.arange(10, chunks=5).astype(float)
-    kernel = lp.kernels.Precomputed(np.ones((10, 3)))
-    lazy = lp.log_mass(x[x > 3], np.zeros(3), kernel)
+    with pytest.raises(InputError, match=r"rows of known number.*call compute_chunk_sizes\(\)"):
+        lp.log_mass(x[x > 3], np.zeros(3), lp.kernels.Precomputed(np.ones((10, 3))))
+
+
+def test_rows_without_a_place_have_no_time():
+    x = da.arange(10, chunks=5).astype(float)
+    lazy = lp.log_mass(x[x > 3], np.zeros(3), lp.masks.Causal())
     with pytest.raises(InputError, match="chunk sizes before them are unknown"):
         lazy.compute(scheduler="sync")

@@ -111,9 +111,19 @@ def test_balloon_and_sample_point_bandwidths_multiply():
     )
 
 
+@pytest.mark.parametrize("width", [0, -1, 0.5, np.nan, np.inf, True, "2", None])
+def test_windows_are_checked(width):
+    with pytest.raises(InputError, match="width 1 or more, got "):
+        lp.masks.Window(width)
+
+
+@pytest.mark.parametrize("offset", [np.nan, np.inf, True, "2", None])
+def test_offsets_are_checked(offset):
+    with pytest.raises(InputError, match="offset must be a finite number, got "):
+        lp.masks.Causal(offset)
+
+
 def test_clear_errors():
-    with pytest.raises(InputError, match="width 1 or more, got 0"):
-        lp.masks.Window(0)
     with pytest.raises(InputError, match=r"must be a matrix, got 1 dimension\(s\)"):
         ArrayPairs(np.ones(3))
     with pytest.raises(InputError, match=r"shape of the dissimilarities \(2, 3\), got \(3, 2\)"):

@@ -108,7 +108,41 @@ def test_degrees_of_freedom_are_positive(nu):
 
 
 @every
-@pytest.mark.parametrize("bandwidth", [-1.0, [1.0, 0.0]])
+@pytest.mark.parametrize(
+    "bandwidth",
+    [
+        -1.0,
+        0,
+        np.nan,
+        np.inf,
+        1e-151,
+        [1.0, 0.0],
+        [],
+        [[1.0]],
+        "1",
+        None,
+        True,
+        1j,
+        [1, [2]],
+        [1, "a"],
+    ],
+)
 def test_bandwidths_are_checked(kernel, bandwidth):
     with pytest.raises(InputError, match="positive finite number"):
         type(kernel)(**{"nu": 3.0} if isinstance(kernel, StudentT) else {}, bandwidth=bandwidth)
+
+
+def test_a_bandwidth_per_row_has_its_place():
+    with pytest.raises(
+        InputError, match=r"one per feature \(1\), got 3 numbers; per-row .* lp.Keys"
+    ):
+        lp.log_mass([0.0], [0.0, 1.0, 2.0], Gaussian([1.0, 2.0, 3.0]))
+
+
+@pytest.mark.parametrize("number", [np.float32(2), np.int64(2), np.array(2), 2])
+def test_numbers_of_any_type(number):
+    assert Gaussian(number) == Gaussian(2.0)
+    assert lp.masks.Window(2) == lp.masks.Window(2.0)
+    if np.ndim(number) == 0 and not isinstance(number, np.ndarray):
+        assert StudentT(number) == StudentT(2.0)
+        assert lp.kernels.DotProduct(number) == lp.kernels.DotProduct(2.0)

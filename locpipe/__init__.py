@@ -6,12 +6,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from locpipe import config, kernels
+    from locpipe import config, kernels, reductions
     from locpipe.bandwidths import abramson_bandwidths, neighbour_bandwidths
-    from locpipe.functions import local_mean, log_density, log_mass, nearest
-    from locpipe.graph import Keys, Queries
+    from locpipe.functions import fold, local_mean, log_density, log_mass, nearest
+    from locpipe.graph import Keys, Plan, Queries, prepare
     from locpipe.kernels import masks
     from locpipe.methods import AsymmetricMDS, KernelDensity, MeanShift
+    from locpipe.planning import plan
 
 __version__ = "0.1.0"
 
@@ -21,9 +22,11 @@ _HOMES = {
     "KernelDensity": "locpipe.methods",
     "Keys": "locpipe.graph",
     "MeanShift": "locpipe.methods",
+    "Plan": "locpipe.graph",
     "Queries": "locpipe.graph",
     "abramson_bandwidths": "locpipe.bandwidths",
     "config": "",
+    "fold": "locpipe.functions",
     "kernels": "",
     "local_mean": "locpipe.functions",
     "log_density": "locpipe.functions",
@@ -31,6 +34,9 @@ _HOMES = {
     "masks": "locpipe.kernels",
     "nearest": "locpipe.functions",
     "neighbour_bandwidths": "locpipe.bandwidths",
+    "plan": "locpipe.planning",
+    "prepare": "locpipe.graph",
+    "reductions": "",
 }
 
 __all__ = [
@@ -38,9 +44,11 @@ __all__ = [
     "KernelDensity",
     "Keys",
     "MeanShift",
+    "Plan",
     "Queries",
     "abramson_bandwidths",
     "config",
+    "fold",
     "kernels",
     "local_mean",
     "log_density",
@@ -48,6 +56,9 @@ __all__ = [
     "masks",
     "nearest",
     "neighbour_bandwidths",
+    "plan",
+    "prepare",
+    "reductions",
 ]
 
 

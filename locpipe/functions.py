@@ -1,7 +1,8 @@
 """The functions that most users call: local mean, density, nearest neighbours.
 
 Queries and keys are arrays (NumPy or Dask; 1-d means one feature), or `lp.Queries` and `lp.Keys`
-with per-row attributes; keys may also be a `KeySource` that reads a store block by block.
+with per-row attributes; keys may also be a `KeySource` that reads a store block by block, or come
+from `lp.prepare`.
 Arrays in memory give an array in memory; any Dask array among them gives a lazy Dask array, and
 then nothing is computed here.
 """
@@ -9,43 +10,24 @@ then nothing is computed here.
 from __future__ import annotations
 
 from math import nan
-from typing import Any, TypedDict, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 from array_api_compat import array_namespace
 
-from locpipe.blocks import Array
+from locpipe.blocks import Array, PairSource
 from locpipe.errors import InputError
 from locpipe.graph import Keys, KeySource, Queries
 from locpipe.graph.fold import fold_checked
-from locpipe.graph.inputs import as_keys, as_queries, result_dtype
-from locpipe.graph.operation import Empty
+from locpipe.graph.inputs import as_queries, result_dtype
+from locpipe.graph.prepare import checked_keys
 from locpipe.kernels import Kernel, Nearness, Normalized
 from locpipe.kernels.masks import ExcludeSelf
 from locpipe.metrics import METRICS, metric_of
-from locpipe.reductions import LogMass, TopK, WeightedMean
+from locpipe.options import Checked, Run, check_run
+from locpipe.reductions import LogMass, Reduction, TopK, WeightedMean
 
-__all__ = ["Run", "local_mean", "log_density", "log_mass", "nearest"]
-
-_EMPTY: dict[str, Empty] = {"nan": nan, "zero": 0.0, "nearest": "nearest"}
-_ENGINES = ("auto", "dense")
-
-
-class Run(TypedDict, total=False):
-    """How to compute; none of it changes a result beyond `rtol`.
-
-    Attributes
-    ----------
-    engine : {"auto", "dense"}
-    n_threads : int
-        Threads for arrays in memory; default: the processors granted to the process.
-    empty : {"nan", "zero", "nearest"}
-        Result of a query with no neighbour; "nearest": that of its nearest key.
-    """
-
-    engine: str
-    n_threads: int | None
-    empty: str
+__all__ = ["Run", "fold", "local_mean", "log_density", "log_mass", "nearest"]
 
 
 def local_mean(
@@ -62,18 +44,16 @@ def local_mean(
     Parameters
     ----------
     queries : array (n_queries, n_features) or (n_queries,), NumPy or Dask, or Queries
-    keys : array (n_keys, n_features) or (n_keys,), NumPy or Dask, or Keys or KeySource
+    keys : array (n_keys, n_features) or (n_keys,), NumPy or Dask, or Keys, KeySource, PreparedKeys
     values : array (n_keys, n_outputs) or (n_keys,)
         Leave it out where the keys carry theirs.
     kernel : Kernel
         Required; give it by name where `values` is left out.
     sample_weight : array (n_keys,), optional
         Non-negative weights.
-    engine : {"auto", "dense"}
-    n_threads : int, optional
-        Threads for arrays in memory; default: the processors granted to the process.
-    empty : {"nan", "zero", "nearest"}
-        Result of a query with no neighbour; "nearest": that of its nearest key.
+    **run
+        Options of all functions (`lp.functions.Run`): engine, rtol, memory_limit, n_threads,
+        empty.
 
     Returns
     -------
@@ -102,16 +82,15 @@ def local_mean(
     >>> print(lp.local_mean([1.5], x, y, lp.kernels.Gaussian(1.0))[0].round(6))
     2.323238
     """
-    empty = _check_run(run)
-    queries, keys = as_queries(queries), _keys(keys, values, sample_weight)
-    n_outputs, flat = _outputs(keys)
+    options = check_run(run)
+    queries, keys = as_queries(queries), keys_of(keys, values, sample_weight)
+    n_outputs, flat = outputs_of(keys)
     (mean,) = fold_checked(
         WeightedMean(n_outputs),
         queries,
         keys,
-        _check_kernel(kernel),
-        empty=empty,
-        n_threads=run.get("n_threads"),
+        check_kernel(kernel),
+        **options,
     )
     mean = mean[:, 0] if flat else mean
     return _cast(mean, queries)
@@ -124,7 +103,7 @@ def log_mass(
 
     Parameters
     ----------
-    queries, keys, sample_weight, engine, n_threads
+    queries, keys, sample_weight, **run
         As in `local_mean`.
     kernel : Kernel
 
@@ -145,10 +124,10 @@ def log_mass(
     >>> print(np.exp(log_mass).round(6))
     [10.]
     """
-    _check_run(run)
-    queries, keys = as_queries(queries), _keys(keys, None, sample_weight)
+    options = check_run(run)
+    queries, keys = as_queries(queries), keys_of(keys, None, sample_weight)
     log_total = fold_checked(
-        LogMass(), queries, keys, _check_kernel(kernel), n_threads=run.get("n_threads")
+        LogMass(), queries, keys, check_kernel(kernel), **_never_empty(options)
     )[0]
     return _cast(log_total, queries)
 
@@ -160,7 +139,7 @@ def log_density(
 
     Parameters
     ----------
-    queries, keys, sample_weight, engine, n_threads
+    queries, keys, sample_weight, **run
         As in `local_mean`.  Bandwidths that ride in `Keys` give the sample-point estimate,
         in `Queries` the balloon estimate.
     kernel : Kernel
@@ -187,10 +166,10 @@ def log_density(
     >>> print(lp.log_density([[100.0]], [[0.0], [1.0]], lp.kernels.Gaussian(1.0))[0].round(6))
     -4902.112086
     """
-    _check_run(run)
-    queries, keys = as_queries(queries), _keys(keys, None, sample_weight)
+    options = check_run(run)
+    queries, keys = as_queries(queries), keys_of(keys, None, sample_weight)
     log_total, _, key_weight = fold_checked(
-        LogMass(), queries, keys, Normalized(_check_kernel(kernel)), n_threads=run.get("n_threads")
+        LogMass(), queries, keys, Normalized(check_kernel(kernel)), **_never_empty(options)
     )
     xp = array_namespace(log_total)
     return _cast(log_total - xp.log(key_weight), queries)
@@ -209,7 +188,7 @@ def nearest(
 
     Parameters
     ----------
-    queries, keys, engine, n_threads
+    queries, keys, **run
         As in `local_mean`.
     k : int
         Between 1 and the number of keys (less 1 with `exclude_self`).
@@ -245,11 +224,72 @@ def nearest(
     >>> print(distances, indices)
     [[1. 1.]] [[0 1]]
     """
-    _check_run(run)
+    options = check_run(run)
     allow_missing = metric in METRICS and METRICS[metric].allows_missing
     queries = as_queries(queries, allow_missing=allow_missing)
-    keys = _keys(keys, None, None, allow_missing=allow_missing)
+    keys = keys_of(keys, None, None, allow_missing=allow_missing)
     found = metric_of(metric, int(queries.data.shape[1]))
+    best = best_keys(k, keys, exclude_self)
+    kernel = Nearness(metric) * ExcludeSelf() if exclude_self else Nearness(metric)
+    score, index = fold_checked(best, queries, keys, kernel, **_never_empty(options))
+    return _cast(found.distance(array_namespace(score).abs(score)), queries), index
+
+
+def fold(
+    reduction: Reduction,
+    queries: Any,
+    keys: Any,
+    kernel: Kernel | None = None,
+    pairs: PairSource | None = None,
+    **run: Unpack[Run],
+) -> tuple[Array, ...]:
+    """Fold all keys into each query under a kernel: what every other function is made of.
+
+    Parameters
+    ----------
+    reduction : Reduction
+        What is kept, from `lp.reductions` or your own.
+    queries, keys
+        As in `local_mean`; values and weights ride in `Keys`.
+    kernel : Kernel, optional
+        Who is near whom; not needed by reductions that work on `pairs` alone.
+    pairs : PairSource, optional
+        Data per pair, shape (n_queries, n_keys).
+    **run
+        Options, as in `local_mean`.
+
+    Returns
+    -------
+    tuple of float64 arrays
+        What the reduction finalizes to, of the kind of the queries; lazy and chunked as they
+        are if queries, keys or pairs are Dask arrays.
+
+    Raises
+    ------
+    InputError
+        As `local_mean`, and if the reduction needs a kernel and there is none.
+
+    Examples
+    --------
+    >>> import locpipe as lp
+    >>> score, index = lp.fold(
+    ...     lp.reductions.ArgBest(), [0.9], [0.0, 1.0], lp.kernels.Gaussian(1.0)
+    ... )
+    >>> index
+    array([1])
+    """
+    options, keys = check_run(run), keys_of(keys, None, None)
+    return fold_checked(reduction, as_queries(queries), keys, kernel, pairs, **options)
+
+
+def best_keys(k: Any, keys: Keys | KeySource, exclude_self: bool = False) -> TopK:
+    """The reduction that keeps the best k keys.
+
+    Raises
+    ------
+    InputError
+        If there are not so many.
+    """
     n_keys = keys.n_keys if isinstance(keys, KeySource) else keys.data.shape[0]
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
         raise InputError(f"k must be a whole number of at least 1, got {k!r}")
@@ -258,28 +298,17 @@ def nearest(
             f"k must be at most the number of keys that can be neighbours "
             f"({n_keys - exclude_self}), got {k}"
         )
-    kernel = Nearness(metric) * ExcludeSelf() if exclude_self else Nearness(metric)
-    score, index = fold_checked(TopK(int(k)), queries, keys, kernel, n_threads=run.get("n_threads"))
-    return _cast(found.distance(array_namespace(score).abs(score)), queries), index
+    return TopK(int(k))
 
 
-def _check_run(run: Run) -> Empty:
-    if unknown := sorted(set(run) - set(Run.__annotations__)):
-        raise InputError(
-            f"unknown option(s) {unknown}; the options are {list(Run.__annotations__)}"
-        )
-    engine, empty = run.get("engine", "auto"), run.get("empty", "nan")
-    if engine not in _ENGINES:
-        raise InputError(f"engine must be one of {list(_ENGINES)}, got {engine!r}")
-    if not isinstance(empty, str) or empty not in _EMPTY:
-        raise InputError(f"empty must be one of {list(_EMPTY)}, got {empty!r}")
-    n_threads = run.get("n_threads")
-    if n_threads is not None and (not isinstance(n_threads, int) or n_threads < 1):
-        raise InputError(f"n_threads must be a whole number of at least 1, got {n_threads!r}")
-    return _EMPTY[empty]
+def check_kernel(kernel: Any) -> Kernel:
+    """A kernel, and nothing else.
 
-
-def _check_kernel(kernel: Any) -> Kernel:
+    Raises
+    ------
+    InputError
+        If it is something else.
+    """
     if not isinstance(kernel, Kernel):
         raise InputError(
             f"kernel must be a kernel object such as lp.kernels.Gaussian(1.0), got {kernel!r}"
@@ -287,16 +316,13 @@ def _check_kernel(kernel: Any) -> Kernel:
     return kernel
 
 
-def _keys(keys: Any, values: Any, sample_weight: Any, *, allow_missing: bool = False) -> Any:
-    if not isinstance(keys, KeySource):
-        keys = as_keys(keys, values, sample_weight, allow_missing=allow_missing)
-        _check_total(keys.sample_weight)
-        return keys
-    if values is not None or sample_weight is not None:
-        raise InputError(
-            "keys in a store bring their own values and sample_weight; name them there"
-        )
-    return keys
+def keys_of(
+    keys: Any, values: Any, sample_weight: Any, *, allow_missing: bool = False
+) -> Keys | KeySource:
+    """Checked keys, some of which weigh something."""
+    rows = checked_keys(keys, values, sample_weight, allow_missing=allow_missing)
+    _check_total(getattr(rows, "sample_weight", None))
+    return rows
 
 
 def _check_total(sample_weight: Any) -> None:
@@ -304,7 +330,12 @@ def _check_total(sample_weight: Any) -> None:
         raise InputError("sample_weight must have at least one positive entry, got all zeros")
 
 
-def _outputs(keys: Keys | KeySource) -> tuple[int, bool]:
+def _never_empty(options: Checked) -> Checked:
+    """The options of results that say by themselves that there was no neighbour."""
+    return {**options, "empty": nan}
+
+
+def outputs_of(keys: Keys | KeySource) -> tuple[int, bool]:
     """Number of values per key, and whether they came 1-d."""
     if isinstance(keys, KeySource):
         n_outputs = keys.n_outputs

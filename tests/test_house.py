@@ -19,8 +19,7 @@ import pytest
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors",),
     ("config",),
-    ("shared",),
-    ("shared",),
+    ("shared", "options"),
     ("blocks",),
     ("distance",),
     ("metrics", "pairs"),
@@ -29,6 +28,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("graph",),
     ("store",),
     ("functions",),
+    ("planning",),
     ("bandwidths",),
     ("cluster", "plots", "corpus", "methods"),
     ("",),  # locpipe/__init__.py

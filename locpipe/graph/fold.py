@@ -11,18 +11,19 @@ from array_api_compat import is_dask_array
 from locpipe.blocks import Array, KeyBlock, PairSource, QueryBlock
 from locpipe.engines.summary import SummaryEngine
 from locpipe.errors import InputError
-from locpipe.graph.inputs import Keys, Queries, as_keys, as_queries
+from locpipe.graph.inputs import Keys, Queries, as_queries
 from locpipe.graph.layer import log_weight
 from locpipe.graph.lazy import fold_lazily
 from locpipe.graph.operation import Empty, Operation
 from locpipe.graph.pair_blocks import lazy_pairs, pair_sources
-from locpipe.graph.plan import plan_fold
+from locpipe.graph.plan import Plan, plan_fold
+from locpipe.graph.prepare import checked_keys
 from locpipe.graph.sources import ArrayKeys, KeySource
 from locpipe.graph.stream import fold_in_memory
 from locpipe.kernels.base import Kernel
 from locpipe.reductions.base import Reduction
 
-__all__ = ["fold", "fold_checked"]
+__all__ = ["fold", "fold_checked", "plan_checked"]
 
 
 def fold(
@@ -45,7 +46,7 @@ def fold(
         What is kept.
     queries : array or Queries
         (n_queries, n_features); NumPy or Dask.
-    keys : array, Keys or KeySource
+    keys : array, Keys, KeySource or PreparedKeys
         (n_keys, n_features); NumPy, Dask, or read block by block.
     kernel : Kernel, optional
         Who is near whom; not needed by reductions that work on `pairs` alone.
@@ -66,12 +67,10 @@ def fold(
         What the reduction finalizes to.  Dask arrays, lazy and chunked as the queries, if
         queries or keys are Dask arrays.
     """
-    if isinstance(keys, Keys) or not isinstance(keys, KeySource):
-        keys = as_keys(keys)
     return fold_checked(
         reduction,
         as_queries(queries),
-        keys,
+        checked_keys(keys),
         kernel,
         pairs,
         empty=empty,
@@ -93,16 +92,34 @@ def fold_checked(
     memory_limit: int | None = None,
     engine: SummaryEngine | None = None,
 ) -> tuple[Array, ...]:
-    """`fold` for rows that have come through `as_queries` and `as_keys`."""
-    queries, keys = _with_columns(queries), _with_columns(keys)
+    """`fold` for rows that have come through `as_queries` and `checked_keys`."""
     op = Operation(reduction, kernel, pairs, empty, engine=engine)
-    _check_sizes(op, queries, keys)
-    op.fallback()  # says now what it would say in a task
-    keys = keys if _is_lazy(keys) or lazy_pairs(op) else _source(keys)
+    queries, keys = _as_blocks(op, queries, keys)
     plan = plan_fold(op, queries, keys, n_threads=n_threads, memory_limit=memory_limit)
     if isinstance(keys, Keys) or _is_lazy(queries):
         return fold_lazily(op, queries, keys)
     return fold_in_memory(op, QueryBlock(**vars(queries)), keys, plan)
+
+
+def plan_checked(
+    op: Operation,
+    queries: Queries,
+    keys: Keys | KeySource,
+    *,
+    n_threads: int | None = None,
+    memory_limit: int | None = None,
+) -> Plan:
+    """The plan that `fold_checked` would follow."""
+    queries, keys = _as_blocks(op, queries, keys)
+    return plan_fold(op, queries, keys, n_threads=n_threads, memory_limit=memory_limit)
+
+
+def _as_blocks(op: Operation, queries: Queries, keys: Any) -> tuple[Queries, Keys | KeySource]:
+    """Rows that fit each other; keys as a source, unless they are lazy."""
+    queries, keys = _with_columns(queries), _with_columns(keys)
+    _check_sizes(op, queries, keys)
+    op.fallback()  # says now what it would say in a task
+    return queries, keys if _is_lazy(keys) or lazy_pairs(op) else _source(keys)
 
 
 def _check_sizes(op: Operation, queries: Queries, keys: Any) -> None:

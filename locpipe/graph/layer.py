@@ -84,6 +84,13 @@ class Layer:
         self.inputs[array.name] = array
         return TaskRef((array.name, *index))
 
+    def graph(self) -> Any:
+        """The tasks so far, over the graphs of their inputs."""
+        from dask.highlevelgraph import HighLevelGraph
+
+        inputs: list[Any] = list(self.inputs.values())
+        return HighLevelGraph.from_collections(self.name, self.tasks, inputs)
+
     def array(self, results: list[Any], i: int, chunks: Any, meta: Any) -> DaskArray:
         """The `i`-th of the results as a Dask array; ``results[j]`` gives its j-th chunk."""
         import dask.array as da
@@ -93,8 +100,7 @@ class Layer:
         name, trailing = f"{self.name}-{i}", meta.shape[1:]
         keys = [(name, j, *(0 for _ in trailing)) for j in range(len(results))]
         last = {key: Task(key, _nth, ref, i) for key, ref in zip(keys, results, strict=True)}
-        inputs: list[Any] = list(self.inputs.values())
-        base = HighLevelGraph.from_collections(self.name, self.tasks, inputs)
+        base = self.graph()
         layers = {**base.layers, name: MaterializedLayer(last)}
         graph = HighLevelGraph(layers, {**base.dependencies, name: {self.name}})
         return da.Array(graph, name, (tuple(chunks), *((n,) for n in trailing)), meta=meta)

@@ -12,6 +12,7 @@ from array_api_compat import is_dask_array
 from locpipe.engines import dense
 from locpipe.errors import InputError
 from locpipe.graph.costs import seconds_of
+from locpipe.graph.explain import explain, human_bytes
 from locpipe.graph.footprint import (
     Footprint,
     arrays_of,
@@ -36,7 +37,6 @@ _UNKNOWN_CHUNK = 65_536
 """Rows that a chunk of unknown size is taken to have."""
 _RESULT_COPIES = 2
 """Results in float64, and once more while they are brought to their dtype."""
-_GiB = 2**30
 
 
 @dataclass(frozen=True)
@@ -85,6 +85,9 @@ class Plan:
     memory_limit: int
     peak_bytes: int
     seconds: float
+
+    def __str__(self) -> str:
+        return explain(self)
 
 
 def plan_fold(
@@ -192,9 +195,9 @@ class _Room:
 
     def _too_much(self, least: int) -> str:
         return (
-            f"memory_limit must be at least {least / _GiB:.2f} GiB for these arrays, "
-            f"{self.base / _GiB:.2f} GiB of it for libraries, inputs and results, got "
-            f"{self.place.memory_limit / _GiB:.2f} GiB; hand large arrays over as a store, a "
+            f"memory_limit must be at least {human_bytes(least)} for these arrays, "
+            f"{human_bytes(self.base)} of it for libraries, inputs and results, got "
+            f"{human_bytes(self.place.memory_limit)}; hand large arrays over as a store, a "
             "memory map or Dask arrays, or raise the limit"
         )
 

@@ -1,0 +1,79 @@
+"""A plan as a few lines of text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from locpipe.graph.plan import Plan
+
+__all__ = ["explain", "human_bytes"]
+
+_STRATEGIES = {
+    "stream": "each task folds all keys into its queries",
+    "tree": "a task per group of queries and of keys; states merge in a tree",
+    "symmetric": "the queries are the keys, and each pair is weighed once",
+    "summary": "keys are summarised, and queries ask the summary",
+}
+
+
+def explain(plan: Plan) -> str:
+    """The plan in words and human units, like a database's EXPLAIN."""
+    passes = "one pass" if plan.n_passes == 1 else f"{plan.n_passes} passes"
+    lines = {
+        "reduction": repr(plan.reduction),
+        "kernel": repr(plan.kernel),
+        "engine": f"{plan.engine}, {passes} over the keys",
+        "strategy": f"{plan.strategy}: {_STRATEGIES[plan.strategy]}",
+        "blocks": (
+            f"{_tasks(plan.n_tasks)}; up to {plan.query_rows:,} queries and {plan.key_rows:,} keys "
+            "at a time"
+        ),
+        "threads": _threads(plan),
+        "memory": (
+            f"{human_bytes(plan.peak_bytes)} at the peak, limit {human_bytes(plan.memory_limit)}"
+            + (" per process" if plan.n_workers > 1 else "")
+        ),
+        "time": _time(plan.seconds),
+    }
+    return "\n".join([_title(plan), *(f"  {name:<10}{text}" for name, text in lines.items())])
+
+
+def human_bytes(n_bytes: int) -> str:
+    """Bytes in MiB or GiB.
+
+    Examples
+    --------
+    >>> human_bytes(3 * 2**29), human_bytes(2**27)
+    ('1.50 GiB', '128 MiB')
+    """
+    return f"{n_bytes / 2**30:.2f} GiB" if n_bytes >= 2**30 else f"{n_bytes / 2**20:.0f} MiB"
+
+
+def _title(plan: Plan) -> str:
+    sizes = f"{plan.n_features} feature{'s' * (plan.n_features != 1)}"
+    if plan.n_outputs:
+        sizes += f", {plan.n_outputs} output{'s' * (plan.n_outputs != 1)}"
+    if plan.n_queries is None:
+        return f"queries of unknown number x {plan.n_keys:,} keys; {sizes}"
+    pairs = plan.n_queries * plan.n_keys
+    return f"{plan.n_queries:,} queries x {plan.n_keys:,} keys = {pairs:.1e} pairs; {sizes}"
+
+
+def _tasks(n_tasks: int) -> str:
+    return f"{n_tasks:,} task{'s' * (n_tasks != 1)}"
+
+
+def _threads(plan: Plan) -> str:
+    if plan.n_workers == 1:
+        return f"{plan.n_threads}"
+    return f"{plan.n_threads} in each of {plan.n_workers} processes"
+
+
+def _time(seconds: float) -> str:
+    if seconds < 1:
+        return "under a second"
+    if seconds < 120:
+        return f"about {seconds:.0f} s"
+    minutes = seconds / 60
+    return f"about {minutes:.0f} min" if minutes < 120 else f"about {minutes / 60:.0f} h"

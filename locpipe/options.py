@@ -1,0 +1,96 @@
+"""Options that every function takes: how to compute."""
+
+from __future__ import annotations
+
+from math import nan
+from numbers import Real
+from typing import Literal, TypedDict
+
+from locpipe.config import parse_bytes
+from locpipe.errors import ConfigError, InputError
+
+__all__ = ["Checked", "Run", "check_run"]
+
+_EMPTY: dict[str, float | Literal["nearest"]] = {"nan": nan, "zero": 0.0, "nearest": "nearest"}
+_ENGINES = ("auto", "dense")
+
+
+class Run(TypedDict, total=False):
+    """How to compute; none of it changes a result beyond `rtol`, but for `empty`.
+
+    Attributes
+    ----------
+    engine : {"auto", "dense"}
+        ``"dense"`` is the reference: every pair, in float64.
+    rtol : float, optional
+        Relative error allowed, between 0 and 1; default 1e-6 for float32 and 1e-10 for
+        float64.  ``"dense"`` computes in float64 whatever it is, and meets it always.
+    memory_limit : int or str, optional
+        Bytes that the process may take, such as ``"2 GiB"``, at least 512 MiB; kept by taking
+        fewer rows and threads at a time.  Default: the setting in force (`lp.config`).
+    n_threads : int, optional
+        Threads for arrays in memory; default: the processors granted to the process.
+    empty : {"nan", "zero", "nearest"}
+        Result of a query with no neighbour; ``"nearest"``: that of its nearest key.
+    """
+
+    engine: str
+    rtol: float | None
+    memory_limit: int | str | None
+    n_threads: int | None
+    empty: str
+
+
+class Checked(TypedDict):
+    """What a fold is told of them."""
+
+    empty: float | Literal["nearest"]
+    n_threads: int | None
+    memory_limit: int | None
+
+
+def check_run(run: Run) -> Checked:
+    """The options as a fold takes them.
+
+    Raises
+    ------
+    InputError
+        Naming the first that is unknown or out of range.
+    """
+    if unknown := sorted(set(run) - set(Run.__annotations__)):
+        raise InputError(
+            f"unknown option(s) {unknown}; the options are {list(Run.__annotations__)}"
+        )
+    engine, empty = run.get("engine", "auto"), run.get("empty", "nan")
+    if engine not in _ENGINES:
+        raise InputError(f"engine must be one of {list(_ENGINES)}, got {engine!r}")
+    if not isinstance(empty, str) or empty not in _EMPTY:
+        raise InputError(f"empty must be one of {list(_EMPTY)}, got {empty!r}")
+    _check_rtol(run.get("rtol"))
+    return Checked(
+        empty=_EMPTY[empty],
+        n_threads=_check_threads(run.get("n_threads")),
+        memory_limit=_check_memory(run.get("memory_limit")),
+    )
+
+
+def _check_rtol(rtol: object) -> None:
+    if rtol is None:
+        return
+    if isinstance(rtol, bool) or not isinstance(rtol, Real) or not 0 < rtol < 1:
+        raise InputError(f"rtol must be None or a number between 0 and 1, got {rtol!r}")
+
+
+def _check_threads(n_threads: object) -> int | None:
+    if n_threads is None:
+        return None
+    if isinstance(n_threads, bool) or not isinstance(n_threads, int) or n_threads < 1:
+        raise InputError(f"n_threads must be a whole number of at least 1, got {n_threads!r}")
+    return n_threads
+
+
+def _check_memory(memory_limit: object) -> int | None:
+    try:
+        return None if memory_limit is None else parse_bytes(memory_limit)
+    except ConfigError as error:
+        raise InputError(str(error)) from None

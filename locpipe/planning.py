@@ -1,0 +1,111 @@
+"""What would run, before it runs."""
+
+from __future__ import annotations
+
+from typing import Any, Unpack
+
+from locpipe.errors import InputError
+from locpipe.functions import best_keys, check_kernel, keys_of, outputs_of
+from locpipe.graph import Keys, KeySource
+from locpipe.graph.fold import plan_checked
+from locpipe.graph.inputs import as_queries
+from locpipe.graph.operation import Operation
+from locpipe.graph.plan import Plan
+from locpipe.kernels import Kernel, Nearness, Normalized
+from locpipe.options import Run, check_run
+from locpipe.reductions import LogMass, Reduction, WeightedMean
+
+__all__ = ["plan"]
+
+_NAMES = ("mean", "log_mass", "density", "nearest")
+
+
+def plan(
+    queries: Any,
+    keys: Any,
+    kernel: Kernel | None = None,
+    *,
+    reduction: str | Reduction = "mean",
+    values: Any = None,
+    sample_weight: Any = None,
+    k: int | None = None,
+    **run: Unpack[Run],
+) -> Plan:
+    """What a call would do, and the memory and time that it would take.
+
+    Nothing is computed on Dask arrays or stores.
+
+    Parameters
+    ----------
+    queries, keys, values, sample_weight
+        As in `local_mean`.
+    kernel : Kernel, optional
+        ``"nearest"`` needs none.
+    reduction : {"mean", "log_mass", "density", "nearest"} or Reduction
+        Which function it is: `local_mean`, `log_mass`, `log_density`, `nearest`, or `fold` with
+        a reduction of `lp.reductions`.
+    k : int, optional
+        Number of neighbours, for ``"nearest"``.
+    **run
+        Options of all functions.
+
+    Returns
+    -------
+    Plan
+        Its text reads like a database's EXPLAIN; the numbers are its attributes.
+
+    Raises
+    ------
+    InputError
+        As the function would, and if the work does not fit `memory_limit`.
+
+    Notes
+    -----
+    The peak counts the libraries, arrays in memory, results, and what each thread holds; memory
+    maps are the system's to take back, and are not counted.  Seconds come from costs per pair
+    that were measured on one machine and ship with the release.
+
+    Examples
+    --------
+    >>> import numpy as np, locpipe as lp
+    >>> x, kernel = np.zeros((20_000, 2)), lp.kernels.Gaussian(1.0)
+    >>> plan = lp.plan(x, x, kernel, values=x, n_threads=2, memory_limit="2 GiB")
+    >>> print(plan)  # doctest: +ELLIPSIS
+    20,000 queries x 20,000 keys = 4.0e+08 pairs; 2 features, 2 outputs
+      reduction WeightedMean(n_outputs=2)
+      kernel    Gaussian(bandwidth=1.0, ...)
+      engine    dense, one pass over the keys
+      strategy  stream: each task folds all keys into its queries
+      blocks    8 tasks; up to 2,560 queries and 20,224 keys at a time
+      threads   2
+      memory    ... MiB at the peak, limit 2.00 GiB
+      time      about ... s
+    >>> plan.peak_bytes < plan.memory_limit
+    True
+    """
+    options, rows, keys = check_run(run), as_queries(queries), keys_of(keys, values, sample_weight)
+    folded, under = _what(reduction, keys, kernel, k)
+    op = Operation(folded, under, empty=options["empty"])
+    return plan_checked(
+        op, rows, keys, n_threads=options["n_threads"], memory_limit=options["memory_limit"]
+    )
+
+
+def _what(
+    reduction: str | Reduction, keys: Keys | KeySource, kernel: Kernel | None, k: int | None
+) -> tuple[Reduction, Kernel | None]:
+    """The reduction and the kernel that the function of that name folds with."""
+    if isinstance(reduction, Reduction):
+        return reduction, kernel
+    if reduction == "mean":
+        return WeightedMean(outputs_of(keys)[0]), check_kernel(kernel)
+    if reduction == "log_mass":
+        return LogMass(), check_kernel(kernel)
+    if reduction == "density":
+        return LogMass(), Normalized(check_kernel(kernel))
+    if reduction == "nearest":
+        return best_keys(k, keys), Nearness() if kernel is None else kernel
+    raise InputError(
+        f"reduction must be one of {list(_NAMES)} or a Reduction of lp.reductions, "
+        f"got {reduction!r}"
+    )

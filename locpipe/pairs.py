@@ -29,10 +29,11 @@ def as_pairs(pairs: Any, what: str) -> PairSource:
     InputError
         If it is not a matrix of real numbers, or a Dask array of unknown chunk sizes.
     """
-    if isinstance(pairs, PairSource):
+    is_array = is_array_api_obj(pairs)
+    if isinstance(pairs, PairSource) and not is_array:  # torch tensors have a `tile` of their own
         return pairs
-    sparse = hasattr(pairs, "tocoo")
-    matrix = pairs if sparse or is_array_api_obj(pairs) else _from_sequence(pairs, what)
+    sparse = hasattr(pairs, "tocsr")
+    matrix = pairs if sparse or is_array else _from_sequence(pairs, what)
     if matrix.ndim != 2:
         raise InputError(
             f"{what} must be a matrix (n_queries, n_keys), got {matrix.ndim} dimension(s)"

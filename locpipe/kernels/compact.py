@@ -42,11 +42,17 @@ def _log_beta_constant(d: int, a: int, b: int) -> float:
 class Epanechnikov(Radial):
     """``1 - u^2`` on ``u < 1``: the least mean squared error of a density.
 
+    Parameters and errors as in `Radial`.
+
+    Notes
+    -----
+    Epanechnikov (1969): least mean squared error of a density among non-negative kernels.
+
     Examples
     --------
-    >>> import math
-    >>> round(math.exp(Epanechnikov(1.0).lower(1).log_normalizer), 12)
-    0.75
+    >>> import numpy as np, locpipe as lp
+    >>> np.exp(lp.log_mass([0.5], [0.0], lp.kernels.Epanechnikov())).round(6)
+    array([0.75])
     """
 
     support: ClassVar[float] = 1.0
@@ -62,7 +68,20 @@ class Epanechnikov(Radial):
 
 @dataclass(frozen=True)
 class Biweight(Radial):
-    """``(1 - u^2)^2`` on ``u < 1``."""
+    """``(1 - u^2)^2`` on ``u < 1``.
+
+    Parameters and errors as in `Radial`.
+
+    Notes
+    -----
+    Wand and Jones (1995), section 2.7; also called quartic.
+
+    Examples
+    --------
+    >>> import numpy as np, locpipe as lp
+    >>> np.exp(lp.log_mass([0.5], [0.0], lp.kernels.Biweight())).round(6)
+    array([0.5625])
+    """
 
     support: ClassVar[float] = 1.0
 
@@ -77,7 +96,20 @@ class Biweight(Radial):
 
 @dataclass(frozen=True)
 class Triweight(Radial):
-    """``(1 - u^2)^3`` on ``u < 1``."""
+    """``(1 - u^2)^3`` on ``u < 1``.
+
+    Parameters and errors as in `Radial`.
+
+    Notes
+    -----
+    Wand and Jones (1995), section 2.7.
+
+    Examples
+    --------
+    >>> import numpy as np, locpipe as lp
+    >>> np.exp(lp.log_mass([0.5], [0.0], lp.kernels.Triweight())).round(6)
+    array([0.421875])
+    """
 
     support: ClassVar[float] = 1.0
 
@@ -92,7 +124,20 @@ class Triweight(Radial):
 
 @dataclass(frozen=True)
 class Tricube(Radial):
-    """``(1 - u^3)^3`` on ``u < 1``: the weights of lowess."""
+    """``(1 - u^3)^3`` on ``u < 1``: the weights of lowess.
+
+    Parameters and errors as in `Radial`.
+
+    Notes
+    -----
+    Cleveland (1979), section 2.
+
+    Examples
+    --------
+    >>> import numpy as np, locpipe as lp
+    >>> np.exp(lp.log_mass([0.5], [0.0], lp.kernels.Tricube())).round(6)
+    array([0.669922])
+    """
 
     support: ClassVar[float] = 1.0
 
@@ -107,7 +152,20 @@ class Tricube(Radial):
 
 @dataclass(frozen=True)
 class Triangular(Radial):
-    """``1 - u`` on ``u < 1``."""
+    """``1 - u`` on ``u < 1``.
+
+    Parameters and errors as in `Radial`.
+
+    Notes
+    -----
+    Wand and Jones (1995), section 2.7.
+
+    Examples
+    --------
+    >>> import numpy as np, locpipe as lp
+    >>> np.exp(lp.log_mass([0.5], [0.0], lp.kernels.Triangular())).round(6)
+    array([0.5])
+    """
 
     support: ClassVar[float] = 1.0
 
@@ -122,7 +180,20 @@ class Triangular(Radial):
 
 @dataclass(frozen=True)
 class Uniform(Radial):
-    """1 on ``u <= 1``, the edge included: the plain mean over a ball."""
+    """1 on ``u <= 1``, the edge included: the plain mean over a ball.
+
+    Parameters and errors as in `Radial`.
+
+    Notes
+    -----
+    Fix and Hodges (1951): the naive estimate.
+
+    Examples
+    --------
+    >>> import numpy as np, locpipe as lp
+    >>> np.exp(lp.log_mass([0.5], [0.0], lp.kernels.Uniform())).round(6)
+    array([1.])
+    """
 
     support: ClassVar[float] = 1.0
 
@@ -139,7 +210,20 @@ class Uniform(Radial):
 
 @dataclass(frozen=True)
 class Cosine(Radial):
-    """``cos(pi u / 2)`` on ``u < 1``."""
+    """``cos(pi u / 2)`` on ``u < 1``.
+
+    Parameters and errors as in `Radial`.
+
+    Notes
+    -----
+    Normaliser in d dimensions: ``1 / (S_d int_0^1 r^(d-1) cos(pi r / 2) dr)``.
+
+    Examples
+    --------
+    >>> import numpy as np, locpipe as lp
+    >>> np.exp(lp.log_mass([0.5], [0.0], lp.kernels.Cosine())).round(6)
+    array([0.707107])
+    """
 
     support: ClassVar[float] = 1.0
 

@@ -19,7 +19,9 @@ class Gaussian(Radial):
     Parameters
     ----------
     bandwidth : float or sequence of n_features floats
-        Scale (feature units).  Bandwidths that ride in the blocks multiply it.
+        Scale (units of the distance).  Bandwidths that ride in the blocks multiply it.
+    metric : str
+        As in `Radial`.
 
     Raises
     ------

@@ -138,3 +138,14 @@ def test_a_ball_on_the_sphere_is_an_angle():
     north, south = np.deg2rad([[60.0, 10.0]]), np.deg2rad([[59.0, 10.0], [57.0, 10.0]])
     kernel = Uniform(np.deg2rad(2.0), metric="haversine")
     assert np.exp(lp.log_mass(north, south, kernel)).tolist() == [1.0]
+
+
+def test_rows_of_zeros_are_at_cosine_distance_one():  # D12
+    q, k = np.zeros((1, 2)), np.array([[1.0, 0.0], [0.0, 0.0]])
+    assert_close(lp.log_mass(q, k, Exponential(0.5, metric="cosine")), [np.log(2) - 2])
+
+
+def test_missing_values_in_queries_and_keys():  # D14
+    q, k = np.array([[3.0, np.nan, 5.0]]), np.array([[1.0, 2.0, np.nan], [np.nan, 7.0, np.nan]])
+    kernel = Exponential(2.0, metric="nan-euclidean")
+    assert_close(kernel.log_weights(QueryBlock(q), KeyBlock(k))[0], [-np.sqrt(12) / 2, -np.inf])

@@ -38,6 +38,12 @@ def oliver_twist() -> Path:
     return path
 
 
+@pytest.fixture(scope="session")
+def prefect_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a cache for embedded Prefect servers: the first one migrates the database for all."""
+    return tmp_path_factory.mktemp("prefect-cache")
+
+
 def _forbid_skip(report: pytest.TestReport | pytest.CollectReport, *, exempt: bool) -> None:
     """Turn a skip into a failure where LOCPIPE_REQUIRE_ALL says that every real part is here."""
     if os.environ.get("LOCPIPE_REQUIRE_ALL") != "1" or exempt or not report.skipped:

@@ -1,6 +1,7 @@
 """The command line as a person meets it: a subprocess, its exit status, its one sentence."""
 
 import importlib
+import io
 import os
 import re
 import shlex
@@ -263,28 +264,6 @@ def test_first_line_comes_before_anything_heavy_is_imported(tmp_path: Path) -> N
     assert imported_before(first, "run", "embed-corpus", "--direct", "-o", output) == set()
 
 
-@pytest.mark.slow
-def test_interrupted_run_says_so_and_leaves_no_lock(tmp_path: Path) -> None:
-    with subprocess.Popen(
-        [*LOCPIPE, "run", "embed-corpus", "--direct", "-s", "dashboard=false", "-o",
-         str(tmp_path / "m.zarr")],
-        stderr=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        text=True,
-    ) as process:  # fmt: skip
-        assert process.stderr is not None
-        for line in process.stderr:
-            if "counting words" in line:
-                break
-        process.send_signal(signal.SIGINT)
-        said = process.stderr.read()
-    assert process.returncode == 130
-    assert said.splitlines()[-1] == "locpipe: Interrupted; the same command goes on from here."
-    shown = locpipe("show", tmp_path / "m.zarr")
-    assert "not finished" in shown.stdout
-    assert [p.name for p in tmp_path.iterdir()] == ["m.zarr"]
-
-
 class Pressing:
     """What is pressed while Python finalizes something: it prints and drops the exception."""
 
@@ -355,47 +334,66 @@ def test_a_signal_that_python_loses_ends_the_run(
     assert not (tmp_path / "m.zarr.lock").exists()
 
 
-def test_an_ascii_terminal_shows_other_characters(tmp_path: Path) -> None:
+def test_an_ascii_terminal_shows_other_characters(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     text = tmp_path / "t.txt"
     text.write_text("naïve chat, naïve été, été chat " * 30)
+    terminal = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", terminal)
     arguments = ["embed-corpus", f"--set=input={text}", "-s", "dashboard=false", "-s", "n_init=1"]
-    done = subprocess.run(
-        [*LOCPIPE, "run", "--direct", *arguments, "-o", tmp_path / "map.zarr"],
-        capture_output=True,
-        env={**os.environ, "PYTHONIOENCODING": "ascii"},
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert b"na?ve" in done.stdout
+    output = str(tmp_path / "map.zarr")
+    monkeypatch.setattr(sys, "argv", ["locpipe", "run", "--direct", *arguments, "-o", output])
+    with pytest.raises(SystemExit) as caught:
+        main()
+    assert caught.value.code == 0
+    terminal.flush()
+    assert b"na?ve" in terminal.buffer.getvalue()  # type: ignore[attr-defined]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", [["--direct"], []], ids=["direct", "Prefect"])
-def test_terminated_run_says_so_and_leaves_nothing_behind(
-    tmp_path: Path, options: list[str]
+@pytest.mark.parametrize(
+    ("number", "status", "how", "options"),
+    [
+        (signal.SIGINT, 130, "Interrupted", ["--direct"]),
+        (signal.SIGTERM, 143, "Terminated", []),
+    ],
+    ids=["INT, direct", "TERM, Prefect"],
+)
+def test_stopped_run_says_so_and_leaves_nothing_behind(
+    tmp_path: Path,
+    prefect_cache: Path,
+    number: signal.Signals,
+    status: int,
+    how: str,
+    options: list[str],
 ) -> None:
-    scratch = tmp_path / "scratch"
+    scratch, output = tmp_path / "scratch", tmp_path / "m.zarr"
     scratch.mkdir()
     kept = {k: v for k, v in os.environ.items() if not k.startswith("PREFECT_")}
+    places = {
+        "TMPDIR": str(scratch),
+        "XDG_CACHE_HOME": str(prefect_cache),
+        "PREFECT_PROFILES_PATH": str(scratch / "none.toml"),
+    }
     with subprocess.Popen(
-        [*LOCPIPE, "run", "embed-corpus", *options, "-s", "dashboard=false", "-o",
-         str(tmp_path / "m.zarr")],
+        [*LOCPIPE, "run", "embed-corpus", *options, "-s", "dashboard=false", "-o", output],
         stderr=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         text=True,
-        env={**kept, "TMPDIR": str(scratch), "PREFECT_PROFILES_PATH": str(scratch / "none.toml")},
-    ) as process:  # fmt: skip
+        env={**kept, **places},
+    ) as process:
         assert process.stderr is not None
         for line in process.stderr:
             if "counting words" in line:
                 break
-        process.send_signal(signal.SIGTERM)
+        process.send_signal(number)  # once
         said = process.stderr.read()
-    assert process.returncode == 143
-    assert said.splitlines()[-1] == "locpipe: Terminated; the same command goes on from here."
+    assert process.returncode == status
+    assert said.splitlines()[-1] == f"locpipe: {how}; the same command goes on from here."
     assert sorted(p.name for p in tmp_path.iterdir()) == ["m.zarr", "scratch"]
     assert list(scratch.glob("locpipe-prefect-*")) == []
+    assert "not finished" in locpipe("show", output).stdout
 
 
 def test_a_lost_store_is_a_failed_run(

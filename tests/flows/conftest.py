@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 from flow_server import Server, answers, wait_for
 
+from locpipe.flows.server import LEAN
+
 TOPICS = {
     "animal": ["dog", "cat", "horse", "cow", "sheep", "goat", "pig", "hen"],
     "speech": ["said", "cried", "asked", "replied", "shouted", "whispered"],
@@ -67,11 +69,16 @@ def quiet_environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str
     return kept | {"PREFECT_PROFILES_PATH": str(tmp_path_factory.mktemp("none") / "none.toml")}
 
 
-@pytest.fixture(scope="session")
-def server(
-    quiet_environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Server]:
-    """Start a real Prefect server on the loopback interface; it ends with the tests."""
+@pytest.fixture(scope="session", autouse=True)
+def starting_server(
+    request: pytest.FixtureRequest,
+    quiet_environment: dict[str, str],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Server | None]:
+    """Start a real Prefect server as early as can be, where a test needs one: it takes a while."""
+    if not any("server" in getattr(item, "fixturenames", ()) for item in request.session.items):
+        yield None
+        return
     home = tmp_path_factory.mktemp("prefect")
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -92,11 +99,18 @@ def server(
             stdin=subprocess.PIPE,
             stdout=log,
             stderr=log,
-            env=environment,
+            env=environment | LEAN,
         )
     try:
-        wait_for(lambda: answers(f"{url}/health"), 120)
         yield Server(url, environment)
     finally:
         process.terminate()
-        process.communicate(timeout=30)
+        process.communicate(timeout=60)
+
+
+@pytest.fixture(scope="session")
+def server(starting_server: Server | None) -> Server:
+    """Return the server, on the loopback interface, once it answers; it ends with the tests."""
+    assert starting_server is not None
+    wait_for(lambda: answers(f"{starting_server.url}/health"), 180)
+    return starting_server

@@ -204,11 +204,6 @@ def assert_same_bits(left: str, right: str) -> None:
         np.testing.assert_array_equal(values, two[name], err_msg=name)
 
 
-def test_processes_give_the_same_bits_as_threads(quick: dict[str, Any], whole: Report) -> None:
-    report = run("embed-corpus", {**quick, "cluster": "processes", "n_workers": 2})
-    assert_same_bits(report.output, whole.output)
-
-
 class StopError(Exception):
     """Ends a run in the middle."""
 
@@ -242,7 +237,7 @@ def has_begun(output: str) -> bool:
 
 
 @pytest.mark.slow
-def test_killed_run_goes_on_to_the_same_bits(
+def test_killed_run_goes_on_in_processes_to_the_same_bits(
     quick: dict[str, Any], as_settings: list[str], whole: Report
 ) -> None:
     output = str(quick["output"])
@@ -251,7 +246,7 @@ def test_killed_run_goes_on_to_the_same_bits(
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     ) as process:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 120
         while not has_begun(output) and time.monotonic() < deadline:
             time.sleep(0.01)
         os.kill(process.pid, signal.SIGKILL)
@@ -260,7 +255,7 @@ def test_killed_run_goes_on_to_the_same_bits(
     assert not status.complete
     with pytest.raises(StoreError, match="not finished"):
         read_report(output)
-    report = run("embed-corpus", quick)
+    report = run("embed-corpus", {**quick, "cluster": "processes", "n_workers": 2})
     assert_same_bits(report.output, whole.output)
 
 

@@ -1,5 +1,6 @@
 """The flows on real Prefect servers: embedded, running, and through deployments and workers."""
 
+import json
 import re
 import shutil
 import signal
@@ -13,6 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import psutil
 import pytest
 import xarray as xr
@@ -139,16 +141,16 @@ def test_doctor_finds_a_dead_server(
 
 @pytest.mark.slow
 def test_run_on_the_embedded_server(
-    quiet_environment: dict[str, str], as_settings: list[str], tmp_path: Path
+    quiet_environment: dict[str, str], as_settings: list[str], tmp_path: Path, prefect_cache: Path
 ) -> None:
-    scratch, cache = tmp_path / "scratch", tmp_path / "cache"
+    scratch = tmp_path / "scratch"
     scratch.mkdir()
-    environment = quiet_environment | {"TMPDIR": str(scratch), "XDG_CACHE_HOME": str(cache)}
+    places = {"TMPDIR": str(scratch), "XDG_CACHE_HOME": str(prefect_cache)}
     done = subprocess.run(
         [*LOCPIPE, "run", "embed-corpus", *as_settings],
         capture_output=True,
         text=True,
-        env=environment,
+        env=quiet_environment | places,
         timeout=240,
         check=False,
     )
@@ -158,7 +160,7 @@ def test_run_on_the_embedded_server(
     assert all(line[0] == "[" for line in lines[2:] if not line.startswith("Warning"))
     assert "Largest clusters" in done.stdout
     assert list(scratch.glob("locpipe-prefect-*")) == []
-    assert len(list(cache.glob("locpipe/prefect-*.db"))) == 1
+    assert len(list(prefect_cache.glob("locpipe/prefect-*.db"))) == 1
     assert not any("locpipe.flows.server_process" in c and str(scratch) in c for c in commands())
 
 
@@ -175,43 +177,44 @@ def latest_runs(server: Server, n: int) -> list[dict[str, Any]]:
 
 CALLS = """
 import numpy as np
+from locpipe.flows.amds import amds
 from locpipe.flows.embed_corpus import embed_corpus
 for wrong in (dict(input=np.ones((3, 3))), dict(bandwith=1), dict(bandwidth=np.float64(-0.5))):
     try:
         embed_corpus(**wrong)
     except Exception as error:
         print("REFUSED", type(error).__name__, " ".join(str(error).split()))
-embed_corpus(**{arguments})
+np.save("d.npy", np.ones((4, 4)))
+amds(input="d.npy", output="map.zarr", grid_size=np.int64(9), dashboard=np.bool_(False))
 """
 
 
 @pytest.mark.slow
 def test_numpy_scalars_are_accepted_arrays_and_unknown_names_are_not(
-    server: Server, quick: dict[str, Any], tmp_path: Path
+    server: Server, tmp_path: Path
 ) -> None:
-    arguments = repr({**quick, "max_words": "NUMPY"}).replace("'NUMPY'", "np.int64(26)")
-    code = CALLS.replace("{arguments}", arguments)
-    printed = server.run(sys.executable, "-c", code, cwd=tmp_path)
+    printed = server.run(sys.executable, "-c", CALLS, cwd=tmp_path)
     array, name, number = (line for line in printed.splitlines() if line.startswith("REFUSED"))
     assert "ConfigError" in array
     assert "give the path" in array
     assert "bandwith" in name
     assert "bandwidth" in name
     assert "ConfigError bandwidth must be greater than or equal to 0" in number
-    assert xr.open_zarr(quick["output"]).sizes["word"] == 26
+    assert xr.open_zarr(tmp_path / "map.zarr").density_grid.shape == (9, 9)
 
 
 @pytest.mark.slow
-def test_loss_of_all_workers_fails_the_run_in_bounded_time(
-    server: Server, as_settings: list[str]
-) -> None:
+def test_loss_of_all_workers_fails_the_run_in_bounded_time(server: Server, tmp_path: Path) -> None:
     # One start of a map this large takes seconds; the worker never gets so long.
-    large = ["input=", "max_words=1000", "n_near=15", "max_iter=300", "init=random"]
-    hold = [f"--set={key}" for key in (*large, "cluster=processes", "n_workers=1")]
+    np.save(tmp_path / "d.npy", np.random.default_rng(0).uniform(1, 2, (1000, 1000)))
+    large = ["init=random", "n_init=1", "max_iter=1000", "tol=0"]
+    places = [f"input={tmp_path / 'd.npy'}", f"output={tmp_path / 'map.zarr'}"]
+    work = [*large, *places, "cluster=processes", "n_workers=1", "dashboard=false"]
     environment = server.environment | {"DASK_DISTRIBUTED__SCHEDULER__NO_WORKERS_TIMEOUT": "2s"}
     with subprocess.Popen(
-        [*LOCPIPE, "run", "embed-corpus", *as_settings, *hold],
+        [*LOCPIPE, "run", "amds", *(f"--set={key}" for key in work)],
         stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
         text=True,
         env=environment,
     ) as process:
@@ -239,6 +242,27 @@ def kill_workers(pid: int) -> None:
                 child.kill()
 
 
+PREFECT_CALLS = """
+import json, os, sys
+from prefect.cli import app
+for folder, *arguments in json.loads(sys.argv[1]):
+    os.chdir(folder)
+    sys.argv = ["prefect", *arguments]
+    print("CALLED")
+    try:
+        app()
+    except SystemExit as end:
+        print("STATUS", end.code or 0)
+"""
+
+
+def prefect(server: Server, *calls: tuple[object, ...]) -> list[str]:
+    """Run Prefect's own commands, each in its folder, in one process; return what each printed."""
+    texts = json.dumps([[str(word) for word in call] for call in calls])
+    printed = server.run(sys.executable, "-c", PREFECT_CALLS, texts, cwd=Path.cwd())
+    return printed.split("CALLED\n")[1:]
+
+
 @pytest.mark.slow
 def test_deployment_runs_from_an_unrelated_folder(
     server: Server, repo: Path, quick: dict[str, Any], tmp_path: Path
@@ -246,15 +270,14 @@ def test_deployment_runs_from_an_unrelated_folder(
     project = tmp_path / "My Data" / "run 1"  # blanks, as on many machines
     project.mkdir(parents=True)
     shutil.copy(repo / "prefect.yaml", project)
-    server.run(*PREFECT, "work-pool", "create", "--type", "process", "local", cwd=project)
-    server.run(*PREFECT, "--no-prompt", "deploy", "--all", cwd=project)
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "flows").mkdir()  # a user's own folder of that name is not ours
+    server.post("work_pools/", {"name": "local", "type": "process"})
     worker = subprocess.Popen(
         [*PREFECT, "worker", "start", "--pool", "local", "--type", "process"],
         cwd=elsewhere,
-        env=server.environment | {"PREFECT_WORKER_QUERY_SECONDS": "2"},
+        env=server.environment | {"PREFECT_WORKER_QUERY_SECONDS": "1"},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
@@ -263,28 +286,28 @@ def test_deployment_runs_from_an_unrelated_folder(
         parameters = {**quick, "output": str(output), "bandwidth": 0.02}
         named = [f"--param={k}={v if isinstance(v, str) else yaml_scalar(v)}" for k, v in
                  parameters.items()]  # fmt: skip
-        printed = server.run(
-            *PREFECT, "deployment", "run", "embed-corpus/embed-corpus", *named, cwd=elsewhere
+        run = (elsewhere, "deployment", "run", "embed-corpus/embed-corpus")
+        deployed, started, refused, wrong = prefect(
+            server,
+            (project, "--no-prompt", "deploy", "--all"),
+            (*run, *named),
+            (*run, "--param=foo=1"),
+            (*run, '--param=window="wide"'),
         )
-        assert "embed-corpus" in printed
-        wait_for(lambda: latest_runs(server, 1)[0]["state"]["type"] in
-                 ("COMPLETED", "FAILED", "CRASHED"), 200)  # fmt: skip
-        (run,) = latest_runs(server, 1)
-        assert run["state"]["type"] == "COMPLETED", run["state"]
-        assert run["parameters"]["bandwidth"] == 0.02
-        assert xr.open_zarr(output).attrs["bandwidth"] == 0.02
-        check_artifacts(server, run["id"])
-        refused = server.run(
-            *PREFECT, "deployment", "run", "embed-corpus/embed-corpus", "--param=foo=1",
-            cwd=elsewhere, check=False,
-        )  # fmt: skip
+        assert deployed.endswith("STATUS 0\n"), deployed
+        assert started.endswith("STATUS 0\n"), started
+        assert refused.endswith("STATUS 1\n"), refused
         assert "foo" in refused
         assert "bandwidth" in refused
-        wrong = server.run(
-            *PREFECT, "deployment", "run", "embed-corpus/embed-corpus", '--param=window="wide"',
-            cwd=elsewhere, check=False,
-        )  # fmt: skip
+        assert wrong.endswith("STATUS 1\n"), wrong
         assert "wide" in wrong
+        wait_for(lambda: latest_runs(server, 1)[0]["state"]["type"] in
+                 ("COMPLETED", "FAILED", "CRASHED"), 240)  # fmt: skip
+        (found,) = latest_runs(server, 1)
+        assert found["state"]["type"] == "COMPLETED", found["state"]
+        assert found["parameters"]["bandwidth"] == 0.02
+        assert xr.open_zarr(output).attrs["bandwidth"] == 0.02
+        check_artifacts(server, found["id"])
     finally:
         end(worker)
 

@@ -83,15 +83,11 @@ def local_mean(
     2.323238
     """
     options = check_run(run)
-    queries, keys = as_queries(queries), keys_of(keys, values, sample_weight)
+    kernel, missing = check_kernel(kernel), _allows_missing(kernel)
+    queries = as_queries(queries, allow_missing=missing)
+    keys = keys_of(keys, values, sample_weight, allow_missing=missing)
     n_outputs, flat = outputs_of(keys)
-    (mean,) = fold_checked(
-        WeightedMean(n_outputs),
-        queries,
-        keys,
-        check_kernel(kernel),
-        **options,
-    )
+    (mean,) = fold_checked(WeightedMean(n_outputs), queries, keys, kernel, **options)
     mean = mean[:, 0] if flat else mean
     return _cast(mean, queries)
 
@@ -125,10 +121,10 @@ def log_mass(
     [10.]
     """
     options = check_run(run)
-    queries, keys = as_queries(queries), keys_of(keys, None, sample_weight)
-    log_total = fold_checked(
-        LogMass(), queries, keys, check_kernel(kernel), **_never_empty(options)
-    )[0]
+    kernel, missing = check_kernel(kernel), _allows_missing(kernel)
+    queries = as_queries(queries, allow_missing=missing)
+    keys = keys_of(keys, None, sample_weight, allow_missing=missing)
+    log_total = fold_checked(LogMass(), queries, keys, kernel, **_never_empty(options))[0]
     return _cast(log_total, queries)
 
 
@@ -278,8 +274,10 @@ def fold(
     >>> index
     array([1])
     """
-    options, keys = check_run(run), keys_of(keys, None, None)
-    return fold_checked(reduction, as_queries(queries), keys, kernel, pairs, **options)
+    options, missing = check_run(run), _allows_missing(kernel)
+    queries = as_queries(queries, allow_missing=missing)
+    keys = keys_of(keys, None, None, allow_missing=missing)
+    return fold_checked(reduction, queries, keys, kernel, pairs, **options)
 
 
 def best_keys(k: Any, keys: Keys | KeySource, exclude_self: bool = False) -> TopK:
@@ -314,6 +312,11 @@ def check_kernel(kernel: Any) -> Kernel:
             f"kernel must be a kernel object such as lp.kernels.Gaussian(1.0), got {kernel!r}"
         )
     return kernel
+
+
+def _allows_missing(kernel: Kernel | None) -> bool:
+    """Whether NaN in the coordinates is a missing value under this kernel."""
+    return kernel is not None and kernel.allows_missing
 
 
 def keys_of(

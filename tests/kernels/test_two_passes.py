@@ -117,3 +117,26 @@ def test_weights_of_any_kind(kinds, kind, rows):
 def test_weights_have_the_shape_of_the_pairs(kinds, kind):
     with pytest.raises(InputError, match=r"shape .*\(10, 9\), got \(11, 9\)"):
         lp.log_mass(np.zeros(10), np.zeros(9), Precomputed(kinds[kind]) * Gaussian())
+
+
+@pytest.mark.parametrize("kernel", [Nearest(4), Nearest(4, "distance") * Gaussian()])
+def test_there_must_be_k_keys(kernel):
+    with pytest.raises(InputError, match=r"k must be at most the number of keys \(3\), got 4"):
+        lp.local_mean([0.0], np.zeros(3), np.zeros(3), kernel)
+
+
+def test_missing_values_where_the_kernel_allows_them():
+    nan = np.nan
+    x, y = np.array([[0.0, nan], [nan, 1.0], [2.0, 2.0]]), [1.0, 2.0, 4.0]
+    kernel = Gaussian(metric="nan-euclidean")
+    mean = lp.local_mean(x[:1], x, y, kernel)
+    w = np.exp([0.0, -4.0])  # at distances 0 and sqrt(2 / 1 * 4), and the second shares no feature
+    assert_close(mean, [(w @ [1.0, 4.0]) / w.sum()])
+    lazy = lp.local_mean(chunked(x, 2), chunked(x, 1), y, kernel)
+    expected = lp.local_mean(x, x, y, kernel)
+    assert_close(lazy.compute(scheduler="sync"), expected)
+    assert_close(lp.log_mass(x, x, Nearest(1, metric="nan-euclidean")), np.zeros(3), 0)
+    assert_close(np.exp(lp.fold(lp.reductions.LogMass(), x, x, Causal())[0]), [1.0, 2.0, 3.0])
+    for refused in (lp.local_mean, lp.log_mass):
+        with pytest.raises(InputError, match="must be finite, got NaN or infinity in row 0"):
+            refused(x, x, kernel=Gaussian(), **({"values": y} if refused is lp.local_mean else {}))

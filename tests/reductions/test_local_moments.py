@@ -1,4 +1,4 @@
-"""What the moments are for: local linear and quadratic fits of theory sheet 1, section 2."""
+"""Moments by their definition; `test_oracles_local_polynomials` has what they are for."""
 
 import numpy as np
 import pytest
@@ -9,26 +9,6 @@ from locpipe.graph import fold
 from locpipe.reductions import ArgBest, LocalMoments
 from locpipe.reductions.local_moments import exponents
 from locpipe.testing import assert_close
-
-X, Y, Q = np.array([0.0, 1, 2, 4]), np.array([1.0, 3, 2, 5]), np.array([1.5])
-
-
-def polynomial(kernel, order, scale=1.0):
-    """Value and slope at Q of the local polynomial, from the moments alone."""
-    keys = lp.Keys(X, values=Y)
-    found = fold(LocalMoments(order, (scale,), 1), Q, keys, kernel)
-    size = order + 1
-    gram = np.array([[found.moments[0, i + j] for j in range(size)] for i in range(size)])
-    return np.linalg.solve(gram, found.value_moments[0, :size, 0]) / scale ** np.arange(size)
-
-
-def test_local_polynomials_of_the_theory_sheet():
-    linear = polynomial(lp.kernels.Gaussian(1.0), 1)
-    assert_close(linear[:2], [2.3869344579231, 0.360351419562], 1e-11)
-    assert_close(polynomial(lp.kernels.Gaussian(1.0), 2)[0], 2.4130771656601, 1e-11)
-    assert_close(polynomial(lp.kernels.Epanechnikov(3.0), 1, 3.0)[0], 2.4710320239384, 1e-12)
-    assert_close(polynomial(lp.kernels.Tricube(3.0), 1, 3.0)[0], 2.3663627283907, 1e-12)
-    assert_close(polynomial(lp.kernels.Gaussian(1.0), 0)[0], 2.3232380317338, 1e-12)
 
 
 def test_moments_equal_their_definition():
@@ -66,7 +46,10 @@ def test_best_key_and_ties():
 
 
 def test_sizes_are_bounded():
-    with pytest.raises(InputError, match="more than 512"):
+    with pytest.raises(
+        InputError,
+        match=r"more than 512; use Gather\(k, \.\.\.\) with gathered_moments or local_design",
+    ):
         LocalMoments(2, (1.0,) * 10)
     with pytest.raises(InputError, match="order must be 0 or more, got -1"):
         LocalMoments(-1, (1.0,))

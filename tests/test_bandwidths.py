@@ -104,7 +104,8 @@ def test_the_kth_neighbour_is_inside_the_ball(seed, d, k, dtype, offset):
     r = lp.neighbour_bandwidths(q, k, x)
     inside = np.exp(lp.log_mass(lp.Queries(q, bandwidth=r), x, Uniform()))
     assert (np.round(inside) >= k).all()
-    np.testing.assert_allclose(r, lp.nearest(q, x, k)[0][:, -1], rtol=1e-6)
+    exact = lp.nearest(q, x, k)[0][:, -1]
+    np.testing.assert_allclose(r, np.maximum(exact, 1e-3 * np.median(exact)), rtol=1e-6)
 
 
 def test_a_row_is_not_its_own_neighbour_unless_it_is_given_as_key():

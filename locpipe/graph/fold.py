@@ -132,9 +132,6 @@ def _check_sizes(op: Operation, queries: Queries, keys: Any) -> None:
     metric = "euclidean" if op.kernel is None else op.kernel.lower(d).metric
     if d != d_k and metric != "none":
         raise InputError(f"queries and keys must have as many features, got {d} and {d_k}")
-    ranking = None if op.kernel is None else op.kernel.ranking()
-    if ranking is not None and ranking.k > n_k:
-        raise InputError(f"k must be at most the number of keys ({n_k}), got {ranking.k}")
     for source in pair_sources(op):
         if np.isnan([n_q, n_k]).any():
             raise InputError(

@@ -1,7 +1,14 @@
 """Reductions: what is kept of the weighted keys.  Each is a monoid over keys."""
 
 from locpipe.reductions.arg_best import ArgBest
-from locpipe.reductions.base import Reduction, State
+from locpipe.reductions.base import (
+    Reduction,
+    State,
+    fill_empty,
+    full,
+    merge_shifts,
+    weights_and_shift,
+)
 from locpipe.reductions.gather import Gather, Gathered
 from locpipe.reductions.gathered import LocalDesign, gathered_moments, local_design
 from locpipe.reductions.local_moments import LocalMoments
@@ -27,6 +34,10 @@ __all__ = [
     "WeightedMean",
     "WeightedSum",
     "WeightedVariance",
+    "fill_empty",
+    "full",
     "gathered_moments",
     "local_design",
+    "merge_shifts",
+    "weights_and_shift",
 ]

@@ -10,7 +10,7 @@ from array_api_compat import array_namespace
 from locpipe.blocks import Array, KeyBlock, QueryBlock, Tile
 from locpipe.errors import InputError
 
-__all__ = ["Reduction", "State", "weights_and_shift"]
+__all__ = ["Reduction", "State", "fill_empty", "full", "merge_shifts", "weights_and_shift"]
 
 State = tuple[Array, ...]
 """A named tuple of arrays whose first axis runs over the queries; it never holds NaN."""

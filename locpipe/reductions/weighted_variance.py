@@ -48,9 +48,8 @@ class WeightedVariance(Reduction):
     Examples
     --------
     >>> import locpipe as lp
-    >>> from locpipe.graph import fold
     >>> keys = lp.Keys([0.0, 1.0, 2.0, 4.0], values=[1.0, 3.0, 2.0, 5.0])
-    >>> mean, variance = fold(WeightedVariance(1), [1.5], keys, lp.kernels.Gaussian(1.0))
+    >>> mean, variance = lp.fold(WeightedVariance(1), [1.5], keys, lp.kernels.Gaussian(1.0))
     >>> print(mean[0].round(6), variance[0].round(6))
     [2.323238] [0.646639]
     """

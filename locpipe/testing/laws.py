@@ -11,7 +11,7 @@ import numpy as np
 from locpipe.testing.strategies import Case, cases
 
 try:
-    from hypothesis import given, settings
+    from hypothesis import HealthCheck, given, settings
 except ImportError as error:  # pragma: no cover - the tests always have it
     raise ImportError(
         "the laws need hypothesis; install it with: pip install hypothesis"
@@ -74,9 +74,12 @@ def _property_test(cls: type[Laws], function: Any) -> Any:
 
     n_examples = settings().max_examples * function.share * cls.share
     tried: Any = given(case=cases(cls.fixed_sizes))(test)
-    # One clear failure is worth more than a group of them.
-    once = settings(max_examples=max(1, round(n_examples)), report_multiple_bugs=False)
-    tried = once(tried)
+    tried = settings(
+        max_examples=max(1, round(n_examples)),
+        deadline=None,  # a first import, or a busy machine, is no failure
+        suppress_health_check=[HealthCheck.too_slow],
+        report_multiple_bugs=False,  # one clear failure is worth more than a group of them
+    )(tried)
     tried.law = function
     return tried
 

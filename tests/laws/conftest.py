@@ -14,7 +14,7 @@ def pytest_runtest_makereport(item, call):
     report = yield
     if call.when == "call" and item.path.parent.name == "laws":
         text = getattr(item, "hypothesis_statistics", "")
-        examples = sum(map(int, re.findall(r"(\d+) passing ", text)))
+        examples = sum(map(int, re.findall(r"(\d+) passing,", text)))
         _counted.update(tests=bool(text), plain=not text, examples=examples, seconds=call.duration)
     return report
 

@@ -20,6 +20,7 @@ from locpipe.graph.plan import Plan, plan_fold
 from locpipe.graph.prepare import checked_keys
 from locpipe.graph.sources import ArrayKeys, KeySource
 from locpipe.graph.stream import fold_in_memory
+from locpipe.graph.symmetric import fold_symmetric
 from locpipe.kernels.base import Kernel
 from locpipe.reductions.base import Reduction
 
@@ -96,9 +97,13 @@ def fold_checked(
     op = Operation(reduction, kernel, pairs, empty, engine=engine)
     queries, keys = _as_blocks(op, queries, keys)
     plan = plan_fold(op, queries, keys, n_threads=n_threads, memory_limit=memory_limit)
+    op = replace(op, key_rows=plan.key_rows)
     if isinstance(keys, Keys) or _is_lazy(queries):
         return fold_lazily(op, queries, keys)
-    return fold_in_memory(op, QueryBlock(**vars(queries)), keys, plan)
+    q = QueryBlock(**vars(queries))
+    if plan.strategy == "symmetric" and isinstance(keys, ArrayKeys):
+        return fold_symmetric(op, q, keys.block, plan.n_threads)
+    return fold_in_memory(op, q, keys, plan)
 
 
 def plan_checked(

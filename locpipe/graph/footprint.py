@@ -37,6 +37,10 @@ class Footprint:
         Bytes per key of the block in float64.
     tile : int
         Bytes of the temporaries of one tile of pairs.
+    state : int
+        Bytes of the state of a query.
+    query_chunk, key_chunk : int
+        Bytes of a row as it comes in a chunk of a Dask array.
     source : KeySource or Keys
         Where the keys are read from.
     """
@@ -44,6 +48,9 @@ class Footprint:
     per_query: int
     per_key: int
     tile: int
+    state: int
+    query_chunk: int
+    key_chunk: int
     source: KeySource | Keys
 
     @classmethod
@@ -54,7 +61,15 @@ class Footprint:
         states = sum(_state_and_results(p, n_features) for p in passes)
         widened = row_bytes(queries, _FLOAT) + _RANKS * _FLOAT * (len(passes) > 1)
         tile = max(_tile(p, n_features) for p in passes)
-        return cls(widened + states, _key_bytes(keys), tile, keys)
+        return cls(
+            per_query=widened + states,
+            per_key=_key_bytes(keys),
+            tile=tile,
+            state=_state_bytes(op, n_features),
+            query_chunk=row_bytes(queries),
+            key_chunk=row_bytes(keys) if isinstance(keys, Keys) else 0,
+            source=keys,
+        )
 
     def block(self, query_rows: int, key_rows: int) -> int:
         """Bytes of one thread that folds `query_rows` queries, `key_rows` keys at a time."""
@@ -95,9 +110,13 @@ def row_bytes(rows: Queries | Keys, itemsize: int | None = None) -> int:
 
 def _state_and_results(op: Operation, n_features: int) -> int:
     """Per query: the state as it was and as it becomes, and what finalizing needs besides."""
-    state = op.reduction.init(QueryBlock(np.zeros((1, n_features))))
-    n_bytes = sum(_nbytes(array) for array in state)
+    n_bytes = _state_bytes(op, n_features)
     return 2 * n_bytes + max(n_bytes, 3 * result_bytes(op, n_features))
+
+
+def _state_bytes(op: Operation, n_features: int) -> int:
+    state = op.reduction.init(QueryBlock(np.zeros((1, n_features))))
+    return sum(_nbytes(array) for array in state)
 
 
 def _tile(op: Operation, n_features: int) -> int:

@@ -14,12 +14,13 @@ from array_api_compat import is_dask_array
 from locpipe.blocks import UNKNOWN_START, KeyBlock, QueryBlock
 from locpipe.errors import InputError
 from locpipe.graph.inputs import Keys, Queries
+from locpipe.graph.place import active_client
 from locpipe.shared import SharedArray
 
 if TYPE_CHECKING:
     from dask.array import Array as DaskArray
 
-__all__ = ["Group", "Layer", "active_client", "groups_of", "log_weight", "row_blocks"]
+__all__ = ["Group", "Layer", "groups_of", "log_weight", "row_blocks"]
 
 
 class Group(NamedTuple):
@@ -184,17 +185,3 @@ def _cut(array: Any, start: int, stop: int) -> Any:
 
 def _same_chunks(a: Sequence[Any], b: Sequence[Any]) -> bool:
     return len(a) == len(b) and np.array_equal(a, b, equal_nan=True)
-
-
-def active_client() -> Any:
-    """The distributed Client in force here, or None."""
-    import sys
-
-    if "distributed" not in sys.modules:  # importing it takes half a second
-        return None
-    from distributed import get_client
-
-    try:
-        return get_client()
-    except ValueError:
-        return None

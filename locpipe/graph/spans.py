@@ -11,13 +11,14 @@ from array_api_compat import is_dask_array
 
 from locpipe.blocks import row_slices
 from locpipe.graph.inputs import Keys, Queries
-from locpipe.graph.layer import Group, Layer, active_client, groups_of, row_blocks
+from locpipe.graph.layer import Group, Layer, groups_of, row_blocks
+from locpipe.graph.place import active_client
 from locpipe.graph.sources import ArrayKeys, KeySource
 
 if TYPE_CHECKING:
     from dask.array import Array as DaskArray
 
-__all__ = ["MAX_LEAVES", "Span", "group_rows", "key_spans", "pair_chunks"]
+__all__ = ["MAX_LEAVES", "Span", "group_rows", "key_spans", "pair_chunks", "source_spans"]
 
 MAX_LEAVES = 20_000
 """Tasks over pairs in one graph.  A scheduler spends about a millisecond on a task and a client
@@ -70,7 +71,7 @@ def key_spans(
             Span(block, 0, int(g.n_rows), g.start)
             for block, g in zip(blocks, k_groups, strict=True)
         ]
-    n_spans = _source_spans(q_groups, keys.n_keys)
+    n_spans = source_spans(q_groups, keys.n_keys)
     slices = list(row_slices(keys.n_keys, -(-keys.n_keys // n_spans)))
     client = active_client()
     if client is None or not isinstance(keys, ArrayKeys):
@@ -126,7 +127,7 @@ def _group_counts(
     return max(1, min(n_q, int(most / n_k))), n_k
 
 
-def _source_spans(q_groups: Sequence[Group], n_keys: int) -> int:
+def source_spans(q_groups: Sequence[Group], n_keys: int) -> int:
     """Parts that keys in memory or in a store are cut into, so that few queries use all cores."""
     n_pairs = sum(group.n_rows for group in q_groups) * n_keys
     if isnan(n_pairs):

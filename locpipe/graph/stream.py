@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from typing import Any
 
 from array_api_compat import array_namespace
@@ -24,7 +23,6 @@ def fold_in_memory(op: Operation, q: QueryBlock, keys: KeySource, plan: Plan) ->
     Blocks begin at multiples of the engine's tile, so the tiles, and with them the bits of
     the result, are the same for any number of threads and any memory limit.
     """
-    op = replace(op, key_rows=plan.key_rows)
     results = _uninitialized(op.meta(q), q.n_rows)
     summary = None if op.engine is None else op.summary(keys)
 

@@ -139,5 +139,5 @@ def test_missing_values_where_the_kernel_allows_them():
     assert_close(lp.log_mass(x, x, Nearest(1, metric="nan-euclidean")), np.zeros(3), 0)
     assert_close(np.exp(lp.fold(lp.reductions.LogMass(), x, x, Causal())[0]), [1.0, 2.0, 3.0])
     for refused in (lp.local_mean, lp.log_mass):
-        with pytest.raises(InputError, match="must be finite, got nan in row 0"):
+        with pytest.raises(InputError, match=r"must be finite, got .* in row 0"):
             refused(x, x, kernel=Gaussian(), **({"values": y} if refused is lp.local_mean else {}))

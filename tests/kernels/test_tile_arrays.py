@@ -63,7 +63,7 @@ def test_the_peak_of_a_tile_is_declared(kernel, d, rows):
     if d != 2 and "haversine" in str(kernel):
         return  # two coordinates only
     rng = np.random.default_rng(0)
-    x, y, h = rng.normal(size=(N, d)), rng.normal(size=(N, d)), rng.uniform(1, 2, N)
+    x, y, h = rng.uniform(-1, 1, (N, d)), rng.uniform(-1, 1, (N, d)), rng.uniform(1, 2, N)
     ranks = {"best_score": np.zeros(N), "kth_score": np.full(N, -1.0), "kth_index": np.full(N, 7)}
     q = QueryBlock(x, values=x, bandwidth=h if rows else None, **ranks)
     k = KeyBlock(y, values=y, bandwidth=h if rows else None)

@@ -19,7 +19,7 @@ from locpipe.blocks import Array, PairSource
 from locpipe.errors import InputError
 from locpipe.graph import Keys, KeySource, Queries
 from locpipe.graph.fold import fold_checked
-from locpipe.graph.inputs import as_queries, result_dtype
+from locpipe.graph.inputs import as_queries, on_sphere, result_dtype
 from locpipe.graph.prepare import checked_keys
 from locpipe.kernels import Kernel, Nearness, Normalized
 from locpipe.kernels.masks import ExcludeSelf
@@ -225,6 +225,8 @@ def nearest(
     queries = as_queries(queries, allow_missing=allow_missing)
     keys = keys_of(keys, None, None, allow_missing=allow_missing)
     found = metric_of(metric, int(queries.data.shape[1]))
+    if metric == "haversine":
+        queries, keys = on_sphere(queries), on_sphere(keys)
     best = best_keys(k, keys, exclude_self)
     kernel = Nearness(metric) * ExcludeSelf() if exclude_self else Nearness(metric)
     score, index = fold_checked(best, queries, keys, kernel, **_never_empty(options))

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace, is_array_api_obj, is_dask_array, is_numpy_array
+from array_api_compat import array_namespace, is_array_api_obj, is_dask_array
 
 from locpipe.blocks import Array
 from locpipe.errors import InputError
+from locpipe.graph.checks import (
+    CHECKS,
+    apply_check,
+    finite,
+    finite_or_missing,
+    is_floating,
+    latitude,
+)
 
-__all__ = ["Keys", "Queries", "as_keys", "as_queries", "result_dtype"]
+__all__ = ["Keys", "Queries", "as_keys", "as_queries", "on_sphere", "result_dtype"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,10 +70,6 @@ class Keys:
     time: Array | None = None
 
 
-LARGEST = 1e150
-"""Numbers up to this size have squares and sums of squares within float64."""
-
-
 def as_queries(queries: Any, *, allow_missing: bool = False) -> Queries:
     """Checked queries with 2-d floating data; NaN in it only where `allow_missing`."""
     queries = queries if isinstance(queries, Queries) else Queries(queries)
@@ -93,6 +97,14 @@ def as_keys(
     return Keys(**_checked_attributes(Keys(**given), "keys", allow_missing, look))
 
 
+def on_sphere(rows: Any) -> Any:
+    """The same rows, if their first feature is a latitude; those of a `KeySource` are taken so."""
+    if not isinstance(rows, Queries | Keys):
+        return rows
+    what = "queries" if isinstance(rows, Queries) else "keys"
+    return replace(rows, data=apply_check(latitude, rows.data, what))
+
+
 def result_dtype(queries: Queries) -> Any:
     """Dtype of results: that of the queries' data, floating since they were checked."""
     return queries.data.dtype
@@ -101,39 +113,72 @@ def result_dtype(queries: Queries) -> Any:
 def _checked_attributes(
     rows: Queries | Keys, what: str, allow_missing: bool, look: bool = True
 ) -> Mapping[str, Any]:
-    check_data = _not_infinite if allow_missing else _finite
-    data = _apply(check_data, _as_matrix(rows.data, what), what, look)
-    checked: dict[str, Any] = {"data": data}
+    checks = {**CHECKS, "data": finite_or_missing if allow_missing else finite}
+    checked: dict[str, Any] = {}
     for f in fields(rows):
         array = getattr(rows, f.name)
-        if f.name == "data" or array is None:
+        if f.name == "data":
+            name, array = what, _as_matrix(array, what)
+        elif array is None:
             continue
-        array = _as_array(array, f"{f.name} of the {what}")
-        _check_rows(array, data, f.name, what)
-        check = _CHECKS.get(f.name)
-        checked[f.name] = (
-            array if check is None else _apply(check, array, f"{f.name} of the {what}", look)
-        )
+        else:
+            name = f"{f.name} of the {what}"
+            array = _as_attribute(array, f.name, name)
+            _check_rows(array, checked["data"], f.name, what)
+        looked_at = look or not is_dask_array(array)
+        checked[f.name] = apply_check(checks[f.name], array, name) if looked_at else array
     return checked
 
 
+def _as_attribute(array: Any, name: str, what: str) -> Array:
+    """Numbers; floating but for ids and times, which are only compared."""
+    array = _as_array(array, what)
+    return array if name in ("ids", "time") else _as_floating(array)
+
+
 def _as_array(array: Any, what: str) -> Array:
-    """An array of its own library, or NumPy; numbers only; integers become float64 except ids."""
+    """A plain array of its own library, or NumPy; numbers only."""
+    _refuse_sparse(array, what)
     array = array if is_array_api_obj(array) else _from_sequence(array, what)
     if isinstance(array, np.ma.MaskedArray):
         if np.ma.getmaskarray(array).any():
             raise InputError(f"{what} must not be masked; drop or impute the masked rows")
         array = array.data
-    if getattr(array.dtype, "kind", "f") not in "fiub":
+    if not _holds_numbers(array):
         raise InputError(f"{what} must be numbers, got dtype {array.dtype}; convert them first")
-    return array
+    return np.asarray(array) if isinstance(array, np.ndarray) else array
+
+
+def _refuse_sparse(array: Any, what: str) -> None:
+    kind = type(getattr(array, "_meta", array))  # a Dask array tells what its chunks are
+    if kind.__module__.startswith(("scipy.sparse", "cupyx.scipy.sparse", "sparse.")):
+        raise InputError(
+            f"{what} must be a dense array, got a sparse {kind.__name__}; make it dense, in "
+            "chunks of a Dask array if it is large"
+        )
+
+
+def _holds_numbers(array: Array) -> bool:
+    kind = getattr(array.dtype, "kind", None)
+    if kind is not None:
+        return kind in "fiub"
+    numbers = ("bool", "integral", "real floating")
+    return bool(array_namespace(array).isdtype(array.dtype, numbers))
 
 
 def _from_sequence(rows: Any, what: str) -> Array:
+    kind = type(rows).__name__
+    if getattr(rows, "__dask_graph__", lambda: None)() is not None:
+        raise InputError(
+            f"{what} must be a NumPy or Dask array, got a lazy {kind}; take the Dask array in it"
+        )
     try:
-        return np.asarray(rows)
+        array = np.asarray(rows)
     except ValueError as error:
         raise InputError(f"{what} must be rows of equal length, got a ragged sequence") from error
+    if array.dtype == object and array.ndim == 0:
+        raise InputError(f"{what} must be an array of numbers, got {kind}; convert it first")
+    return array
 
 
 def _as_matrix(data: Any, what: str) -> Array:
@@ -151,7 +196,10 @@ def _as_matrix(data: Any, what: str) -> Array:
 
 
 def _as_floating(array: Array) -> Array:
-    return array if getattr(array.dtype, "kind", "f") == "f" else array.astype(np.float64)
+    if is_floating(array):
+        return array
+    xp = array_namespace(array)
+    return xp.astype(array, xp.float64)
 
 
 def _check_rows(array: Array, data: Array, name: str, what: str) -> None:
@@ -165,62 +213,3 @@ def _check_rows(array: Array, data: Array, name: str, what: str) -> None:
     known = not (np.isnan(n_rows) or np.isnan(n_data))
     if known and n_rows != n_data:
         raise InputError(f"{name} must have one row per row of the {what} ({n_data}), got {n_rows}")
-
-
-def _apply(check: Callable[[Array, str], Array], array: Array, what: str, look: bool) -> Array:
-    """Check now what is in memory, and inside the task what is lazy, if it is to be looked at."""
-    if is_dask_array(array):
-        if not look:
-            return array
-        lazy: Any = array
-        return lazy.map_blocks(check, f"a chunk of the {what}", dtype=lazy.dtype, meta=lazy._meta)
-    return check(array, what)
-
-
-def _finite(array: Array, what: str) -> Array:
-    if not is_numpy_array(array):
-        return array
-    # NaN and infinity show in the extremes, which need no second array of the size of the first.
-    low, high = (float(array.min()), float(array.max())) if array.size else (0.0, 0.0)
-    if not (np.isfinite(low) and np.isfinite(high)):
-        row = int(np.argwhere(~np.isfinite(array))[0][0])
-        raise InputError(
-            f"{what} must be finite, got NaN or infinity in row {row}; drop or impute those rows"
-        )
-    if max(-low, high) > LARGEST:
-        raise InputError(
-            f"{what} must be at most {LARGEST:g} in size, or squares overflow; change the units"
-        )
-    return array
-
-
-def _not_infinite(array: Array, what: str) -> Array:
-    if is_numpy_array(array) and np.isinf(array).any():
-        row = int(np.argwhere(np.isinf(array))[0][0])
-        raise InputError(f"{what} must not be infinite, got infinity in row {row}; drop that row")
-    return array
-
-
-def _positive(array: Array, what: str) -> Array:
-    array, xp = _finite(_as_floating(array), what), array_namespace(array)
-    if not bool(xp.all(array > 0)):
-        raise InputError(f"{what} must be positive, got {float(xp.min(array))}")
-    return array
-
-
-def _weights(array: Array, what: str) -> Array:
-    array, xp = _finite(_as_floating(array), what), array_namespace(array)
-    if bool(xp.any(array < 0)):
-        raise InputError(f"{what} must be non-negative, got {float(xp.min(array))}")
-    return array
-
-
-def _values(array: Array, what: str) -> Array:
-    return _finite(_as_floating(array), what)
-
-
-_CHECKS: Mapping[str, Callable[[Array, str], Array]] = {
-    "values": _values,
-    "bandwidth": _positive,
-    "sample_weight": _weights,
-}

@@ -113,7 +113,7 @@ def test_unknown_chunk_sizes_become_known(rng):
 @pytest.mark.parametrize(
     ("x", "w", "message"),
     [
-        ([[0.0], [np.nan]], None, "keys must be finite, got NaN or infinity in row"),
+        ([[0.0], [np.nan]], None, "keys must be finite, got nan in row 1"),
         ([[0.0], [1.0]], [1.0, -1.0], "must be non-negative, got -1.0"),
         ([[0.0], [1.0]], [0.0, 0.0], "at least one positive entry, got all zeros"),
     ],

@@ -12,7 +12,7 @@ from locpipe import config
 __all__ = ["Place", "active_client"]
 
 _MiB = 2**20
-BASELINE = 96 * _MiB
+BASELINE = 72 * _MiB
 """Resident memory of a process that has imported what a fold needs, measured."""
 WORKER_BASELINE = 208 * _MiB
 """The same for a Dask worker, or a process that has imported Dask."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from math import prod
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     import zarr
 
 __all__ = ["ZarrKeys", "ZarrPairs"]
+
+_IN_FLIGHT = 10
+"""Chunks of an array that zarr reads at a time (its ``async.concurrency``)."""
 
 
 class ZarrKeys:
@@ -70,6 +74,7 @@ class ZarrKeys:
         for role, array in arrays.items():
             _check_rows(role, self._names[role], array, arrays["data"])
         self._shape = arrays["data"].shape
+        self._layouts = [_Layout.of(array) for array in arrays.values()]
         self._dtype = str(arrays["data"].dtype)
         self._n_outputs = None if values is None else (*arrays["values"].shape, 1)[1]
 
@@ -107,13 +112,21 @@ class ZarrKeys:
         """
         stop = self.n_keys if stop is None else stop
         arrays = {role: open_array(self._folder, name) for role, name in self._names.items()}
-        # Whole blocks that together span a chunk: blocks smaller than a chunk, read one by one,
-        # would decode it again for each.
-        span = -(-max(array.chunks[0] for array in arrays.values()) // block_rows) * block_rows
-        for rows in row_slices(stop, span, start):
+        for rows in row_slices(stop, self._span(block_rows), start):
             block = self._block(arrays, rows)
             for part in row_slices(block.n_rows, block_rows):
                 yield block.rows(part)
+            del block  # or there would be two while the next is read
+
+    def read_bytes(self, block_rows: int) -> int:
+        """Bytes held while keys are read in blocks of `block_rows`."""
+        span = min(self._span(block_rows), self.n_keys)
+        return sum(layout.read_bytes(span) for layout in self._layouts)
+
+    def _span(self, block_rows: int) -> int:
+        # Whole blocks that together span a chunk: blocks smaller than a chunk, read one by one,
+        # would decode it again for each.
+        return -(-max(layout.chunk_rows for layout in self._layouts) // block_rows) * block_rows
 
     def _block(self, arrays: dict[str, zarr.Array[Any]], rows: slice) -> KeyBlock:
         read: dict[str, AnyArray] = {
@@ -137,6 +150,31 @@ class ZarrKeys:
             )
         with np.errstate(divide="ignore"):  # a weight of 0 takes the key out
             return np.asarray(np.log(weight))
+
+
+class _Layout(NamedTuple):
+    """How an array lies in its store."""
+
+    row_bytes: int
+    chunk_rows: int
+    chunk_bytes: int
+    chunks_across: int
+
+    @classmethod
+    def of(cls, array: zarr.Array[Any]) -> _Layout:
+        """The layout of an array of rows."""
+        columns, across = array.shape[1:], array.chunks[1:]
+        return cls(
+            row_bytes=prod(columns) * array.dtype.itemsize,
+            chunk_rows=array.chunks[0],
+            chunk_bytes=prod(array.chunks) * array.dtype.itemsize,
+            chunks_across=prod(-(-n // c) for n, c in zip(columns, across, strict=True)),
+        )
+
+    def read_bytes(self, n_rows: int) -> int:
+        """The rows, and the chunks in flight, as stored and as decoded."""
+        n_chunks = -(-n_rows // self.chunk_rows) * self.chunks_across
+        return n_rows * self.row_bytes + 2 * min(n_chunks, _IN_FLIGHT) * self.chunk_bytes
 
 
 class ZarrPairs:

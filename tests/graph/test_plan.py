@@ -1,0 +1,238 @@
+"""Plans: from metadata alone, within the limit, readable."""
+
+from dataclasses import replace
+
+import dask.array as da
+import numpy as np
+import pytest
+from distributed import Client, get_client
+
+import locpipe as lp
+from locpipe.blocks import KeyBlock
+from locpipe.errors import InputError
+from locpipe.graph.costs import seconds_of
+from locpipe.graph.footprint import bytes_in_memory
+from locpipe.graph.inputs import Queries
+from locpipe.graph.operation import Operation
+from locpipe.graph.plan import plan_fold
+from locpipe.graph.sizes import Sizes
+from locpipe.graph.sources import read_bytes
+from locpipe.reductions import LogMass, TopK, WeightedMean
+from locpipe.testing import no_compute
+
+GAUSSIAN = lp.kernels.Gaussian(1.0)
+MiB, GiB = 2**20, 2**30
+
+
+class Endless:
+    """A `KeySource` of any size that holds nothing; it must not be read."""
+
+    def __init__(self, n_keys, n_features=2, n_outputs=None):
+        self.n_keys, self.n_features, self.n_outputs = n_keys, n_features, n_outputs
+
+    def iter_blocks(self, block_rows, start=0, stop=None):
+        raise AssertionError("a plan reads nothing")
+
+
+def zeros(n, d=2, dtype=np.float64):
+    """Rows that take no memory, however many they are."""
+    return np.broadcast_to(np.zeros((1, d), dtype), (n, d))
+
+
+def plan_of(n_queries, keys, reduction=None, kernel=GAUSSIAN, d=2, **run):
+    op = Operation(reduction or LogMass(), kernel)
+    return plan_fold(op, Queries(zeros(n_queries, d)), keys, **run)
+
+
+@pytest.mark.parametrize("limit", [512 * MiB, GiB, 8 * GiB])
+@pytest.mark.parametrize("n_threads", [1, 2, 64])
+@pytest.mark.parametrize("d", [1, 16, 784])
+def test_the_limit_is_kept(limit, n_threads, d):
+    for reduction in (LogMass(), WeightedMean(50), TopK(50)):
+        plan = plan_of(
+            5_000, Endless(10**9, d, 50), reduction, d=d, n_threads=n_threads, memory_limit=limit
+        )
+        assert plan.peak_bytes <= plan.memory_limit == limit
+        assert plan.query_rows % 256 == plan.key_rows % 256 == 0
+        assert 1 <= plan.n_threads <= n_threads
+
+
+def test_less_memory_means_smaller_blocks_and_then_fewer_threads():
+    plans = [
+        plan_of(20_000, Endless(10**8, 50, 2_000), WeightedMean(2_000), d=50, n_threads=4,
+                memory_limit=limit)
+        for limit in (16 * GiB, 2 * GiB, 1 * GiB)
+    ]  # fmt: skip
+    sizes = [(p.query_rows, p.key_rows, p.n_threads) for p in plans]
+    assert sizes[0] > sizes[1] > sizes[2]
+    assert sizes[0][2] == 4
+
+
+def test_what_cannot_fit_is_refused_in_one_sentence():
+    keys = np.zeros((9_000_000, 8))  # 576 MB, and none of it touched
+    q = np.zeros((10, 8))
+    with pytest.raises(InputError, match=r"memory_limit must be at least .* got 512 MiB; hand"):
+        lp.log_mass(q, lp.Keys(keys), GAUSSIAN, memory_limit="512 MiB")
+    lazy = da.zeros((2 * 10**6, 2), chunks=10**6)
+    with pytest.raises(InputError, match=r"got 512 MiB; take smaller chunks of the queries, or"):
+        lp.nearest(lazy, q[:, :2], 10, memory_limit="512 MiB")
+
+
+def test_a_limit_that_nobody_asked_for_never_fails(monkeypatch):
+    monkeypatch.setattr("locpipe.config.granted_memory", lambda: 10 * MiB)
+    plan = plan_of(3_000, Endless(10**6))
+    assert (plan.query_rows, plan.key_rows, plan.n_threads) == (256, 256, 1)
+    assert lp.log_mass([[0.0]], [[0.0]], GAUSSIAN) == [0.0]
+
+
+def test_the_limit_of_the_settings_counts_as_asked_for():
+    with lp.config.override(memory_limit="600 MiB"):
+        assert plan_of(100, Endless(1000)).memory_limit == 600 * MiB
+        with pytest.raises(InputError, match="memory_limit must be at least"):
+            plan_of(10**8, Endless(1000), TopK(100))
+
+
+def test_counts_do_not_overflow():  # D17
+    n = 3_000_000
+    plan = plan_of(n, Endless(n), TopK(5), memory_limit=GiB)
+    assert plan.n_queries * plan.n_keys == 9 * 10**12
+    assert plan.n_tasks * plan.query_rows >= n > (plan.n_tasks - 1) * plan.query_rows
+    assert plan.peak_bytes <= GiB
+    huge = plan_of(2**20, Endless(2**62))
+    assert huge.n_queries * huge.n_keys == 2**82
+    assert huge.seconds > 1e12
+    assert all(type(v) is int for v in (huge.n_tasks, huge.peak_bytes, huge.key_rows))
+
+
+def test_indices_beyond_32_bits():  # D17
+    class Far:
+        n_keys, n_features, n_outputs = 2**33, 1, None
+
+        def iter_blocks(self, block_rows, start=0, stop=None):
+            yield KeyBlock(np.array([[5.0]]), start=2**33 - 1)
+
+    _, index = lp.fold(TopK(1), [[0.0]], Far(), lp.kernels.Nearness())
+    assert index.dtype == np.int64
+    assert index[0, 0] == 2**33 - 1
+
+
+def test_nothing_is_computed():
+    x = da.ones((1000, 2), chunks=100)
+    unknown = x[x[:, 0] > 0]
+    with no_compute():
+        tree = lp.plan(x, x + 1, GAUSSIAN, values=x)
+        stream = lp.plan(x, np.ones((50, 2)), reduction="nearest", k=3)
+        open_ended = lp.plan(unknown, Endless(10**6), GAUSSIAN, reduction="log_mass")
+    assert (tree.strategy, tree.n_tasks) == ("tree", 100)
+    assert (stream.strategy, stream.n_tasks) == ("stream", 10)
+    assert open_ended.n_queries is None
+    assert "queries of unknown number x 1,000,000 keys" in str(open_ended)
+    with pytest.raises(InputError, match=r"number of keys must be known.*compute_chunk_sizes"):
+        lp.plan(x, unknown, GAUSSIAN, reduction="density")
+
+
+def test_rows_among_themselves_are_weighed_once_where_that_pays():
+    x = np.random.default_rng(0).normal(size=(5_000, 2))
+    assert lp.plan(x, x, lp.kernels.Tricube(1.0), values=x).strategy == "symmetric"
+    assert lp.plan(x, x, GAUSSIAN, values=x).strategy == "stream"
+    assert lp.plan(x, x.copy(), lp.kernels.Tricube(1.0), values=x).strategy == "stream"
+    assert lp.plan(x[:500], x[:500], lp.kernels.Tricube(1.0), values=x[:500]).strategy == "stream"
+
+
+def test_kernels_that_rank_go_twice():
+    plan = lp.plan([[0.0]], [[1.0], [2.0]], lp.kernels.Nearest(1), values=[1.0, 2.0])
+    assert plan.n_passes == 2
+    assert "2 passes over the keys" in str(plan)
+
+
+def test_seconds_grow_with_pairs_features_and_outputs():
+    def seconds(n=10_000, d=2, outputs=1, threads=1):
+        sizes = Sizes(n, n, d, outputs, n, n, 0, 0, is_lazy=False)
+        return seconds_of(Operation(WeightedMean(outputs), GAUSSIAN), sizes, threads)
+
+    assert seconds() > 0
+    assert seconds(20_000) == pytest.approx(4 * seconds())
+    assert seconds(d=8) > seconds()
+    assert seconds(outputs=100) > seconds()
+    assert seconds(threads=2) == pytest.approx(seconds() / 2)
+
+
+def test_memory_maps_and_shared_arrays_are_not_counted_twice(tmp_path):
+    x = np.zeros((1000, 2))
+    np.save(tmp_path / "x.npy", x)
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    assert bytes_in_memory([x, x, x[:], None, da.ones(5)]) == 16_000
+    assert bytes_in_memory([mapped, mapped[5:]]) == 0
+
+
+def test_a_source_says_what_it_holds():
+    source = Endless(1000, n_features=3, n_outputs=5)
+    assert read_bytes(source, 100) == 2 * 100 * 8 * (3 + 5 + 2)
+    source.read_bytes = lambda block_rows: 7 * block_rows
+    assert read_bytes(source, 100) == 700
+
+
+@pytest.fixture(scope="module")
+def client():
+    with Client(
+        processes=False,
+        n_workers=1,
+        threads_per_worker=3,
+        memory_limit="2 GiB",
+        dashboard_address="127.0.0.1:0",
+    ) as client:
+        yield client  # fmt: skip
+
+
+def test_a_client_brings_its_threads_and_memory(client):
+    x = da.ones((1000, 2), chunks=100)
+    plan = lp.plan(x, np.ones((50, 2)), GAUSSIAN, reduction="density")
+    assert (plan.n_threads, plan.n_workers, plan.memory_limit) == (3, 1, 2 * GiB)
+    given = lp.plan(x, np.ones((50, 2)), GAUSSIAN, reduction="density", memory_limit="1 GiB")
+    assert given.memory_limit == GiB
+
+
+def plan_in_task():
+    assert get_client() is not None
+    return lp.plan(np.ones((5000, 2)), np.ones((50, 2)), GAUSSIAN, reduction="density")
+
+
+def test_inside_a_task_one_thread_and_a_share_of_the_worker(client):
+    inside = client.submit(plan_in_task, pure=False).result()
+    outside = lp.plan(
+        np.ones((5000, 2)), np.ones((50, 2)), GAUSSIAN, reduction="density", n_threads=1
+    )
+    assert (inside.n_threads, inside.memory_limit) == (1, 2 * GiB)
+    same = replace(inside, peak_bytes=0, memory_limit=0)
+    assert same == replace(outside, peak_bytes=0, memory_limit=0)
+    assert inside.peak_bytes > outside.peak_bytes  # the worker's other threads have work too
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"reduction": "median"}, r"reduction must be one of \['mean', .*\] or a Reduction"),
+        ({"reduction": "nearest"}, "k must be a whole number of at least 1, got None"),
+        ({"reduction": "nearest", "k": 9}, "k must be at most the number of keys"),
+        ({}, "a local mean needs values"),
+        ({"reduction": "density", "kernel": None}, "kernel must be a kernel object"),
+        ({"memory_limit": "1 MB"}, "memory_limit must be at least 512 MiB"),
+        ({"memory_limit": "lots"}, "memory_limit must be a number of bytes"),
+        ({"rtol": 0}, "rtol must be None or a number between 0 and 1, got 0"),
+        ({"rtol": 1.0}, "rtol must be None or a number between 0 and 1, got 1.0"),
+        ({"rtol": "small"}, "rtol must be None or a number between 0 and 1, got 'small'"),
+        ({"n_threads": True}, "n_threads must be a whole number"),
+    ],
+)
+def test_bad_options(options, message):
+    x = np.ones((3, 2))
+    with pytest.raises(InputError, match=message):
+        lp.plan(x, x, **{"kernel": GAUSSIAN} | options)
+
+
+def test_options_change_no_bit():
+    rng = np.random.default_rng(0)
+    x, q = rng.normal(size=(3_000, 2)), rng.normal(size=(1_300, 2))
+    expected = lp.local_mean(q, x, x, GAUSSIAN, n_threads=1)
+    for run in ({"n_threads": 3}, {"rtol": 1e-3}, {"memory_limit": "512 MiB"}):
+        np.testing.assert_array_equal(lp.local_mean(q, x, x, GAUSSIAN, **run), expected)

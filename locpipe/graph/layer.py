@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
 
 import numpy as np
-from array_api_compat import is_dask_array
+from array_api_compat import array_namespace, is_dask_array
 
 from locpipe.blocks import UNKNOWN_START, KeyBlock, QueryBlock
 from locpipe.errors import InputError
@@ -144,7 +144,7 @@ def log_weight(sample_weight: Any) -> Any:
     if sample_weight is None:
         return None
     with np.errstate(divide="ignore"):
-        return np.log(sample_weight)
+        return array_namespace(sample_weight).log(sample_weight)
 
 
 def _pieces(layer: Layer, array: Any, groups: Sequence[Group], name: str) -> list[Any]:

@@ -125,13 +125,8 @@ def in_memory(kernel, rows, dtype, tmp, n_threads=1):
 
 
 def strict(kernel, rows, dtype, tmp):
-    q, k = (narrow(b, dtype) for b in (rows.q, replace(rows.k, log_sample_weight=None)))
-    return (
-        replace(rows, k=replace(rows.k, log_sample_weight=None)),
-        lp.fold,
-        as_queries(q, "strict"),
-        as_keys(k, "strict"),
-    )
+    q, k = narrow(rows.q, dtype), narrow(rows.k, dtype)
+    return rows, lp.fold, as_queries(q, "strict"), as_keys(k, "strict")
 
 
 def stream(kernel, rows, dtype, tmp):

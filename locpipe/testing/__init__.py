@@ -17,6 +17,8 @@ from locpipe.testing.reference import (
     majorization_reference,
     nearest_reference,
 )
+from locpipe.testing.reference_kernels import distances_reference, kernel_reference
+from locpipe.testing.reference_reductions import reduction_reference
 
 if TYPE_CHECKING:
     from locpipe.testing import strategies
@@ -30,12 +32,15 @@ __all__ = [
     "assert_close",
     "assert_log_close",
     "assert_mean_close",
+    "distances_reference",
+    "kernel_reference",
     "local_mean_reference",
     "log_density_reference",
     "log_mass_reference",
     "majorization_reference",
     "nearest_reference",
     "no_compute",
+    "reduction_reference",
     "strategies",
 ]
 

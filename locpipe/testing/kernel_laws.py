@@ -37,8 +37,6 @@ class KernelLaws(Laws):
         The kernel under test.
     n_features : int
         Features of the random rows; default 2.
-    kinds : tuple of str
-        Array kinds to compare with NumPy; default ``("strict", "dask")``.
     fixed_sizes : (int, int), optional
         Numbers of queries and keys of a kernel whose weights belong to rows by their place, so
         that rows cannot be permuted or asked alone; default: any numbers.
@@ -58,7 +56,6 @@ class KernelLaws(Laws):
 
     kernel: ClassVar[Kernel]
     n_features: ClassVar[int] = 2
-    kinds: ClassVar[tuple[str, ...]] = ("strict", "dask")
 
     def make_queries(self, rng: np.random.Generator, n_rows: int) -> np.ndarray:
         """Coordinates of random queries."""

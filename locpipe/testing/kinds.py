@@ -22,15 +22,24 @@ def as_kind(array: Any, kind: str, chunks: tuple[int, ...] | None = None) -> Any
     ((2, 0, 1), (2,))
     """
     if kind == "strict":
-        import array_api_strict
-
-        return array_api_strict.asarray(array)
+        return _strict().asarray(array)
     if kind == "dask":
         import dask.array as da
 
         rest = array.shape[1:]
         return da.from_array(array, chunks=(chunks or (len(array),), *((n,) for n in rest)))
     return array
+
+
+def _strict() -> Any:
+    try:
+        import array_api_strict
+    except ImportError as error:
+        raise ImportError(
+            "comparing with array-api-strict needs it; install it with: "
+            'pip install array-api-strict, or leave "strict" out of kinds'
+        ) from error
+    return array_api_strict
 
 
 def block_as_kind(block: Any, kind: str) -> Any:

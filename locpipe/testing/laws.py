@@ -45,11 +45,14 @@ class Laws:
     ----------
     share : float
         Factor on the number of examples of every law, for what is slow.
+    kinds : tuple of str
+        Array kinds to compare with NumPy; default ``("strict", "dask")``.
     fixed_sizes : (int, int), optional
         The one number of queries and of keys to try; default: up to 8 and 12.
     """
 
     share: ClassVar[float] = 1.0
+    kinds: ClassVar[tuple[str, ...]] = ("strict", "dask")
     fixed_sizes: ClassVar[tuple[int, int] | None] = None
 
     def __init_subclass__(cls, **options: Any) -> None:

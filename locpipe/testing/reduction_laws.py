@@ -253,9 +253,11 @@ class ReductionLaws(Laws):
         q, k = problem.q, problem.k
         pairs = None if self.reduction.reads_kernel else ArrayPairs(problem.delta)
         expected = self._run(as_queries(q), as_keys(k), pairs)
-        if pairs is None:
+        if pairs is None and "strict" in self.kinds:
             strict = self._run(as_queries(q, "strict"), as_keys(k, "strict"), None)
             assert_same(strict, expected, self.rtol, 1e-12)
+        if "dask" not in self.kinds:
+            return
         queries = as_queries(q, "dask", random_chunks(rng, case.n_queries))
         for keys in (as_keys(k), as_keys(k, "dask", random_chunks(rng, case.n_keys))):
             lazy = self._run(queries, keys, pairs)

@@ -53,3 +53,11 @@ def test_no_neighbour(empty, expected):
     mean, variance = fold(WeightedVariance(1), [1.5, 99.0], keys, kernel, empty=empty)
     np.testing.assert_array_equal([mean[1, 0], variance[1, 0]], [expected] * 2)
     assert mean[0, 0] == Y.mean()
+
+
+def test_no_neighbour_takes_the_value_of_the_nearest():
+    keys, kernel = lp.Keys(X, values=Y), lp.kernels.Uniform(0.75)
+    queries = np.array([1.5, 99.0, 2.9])
+    mean, variance = lp.fold(WeightedVariance(1), queries, keys, kernel, empty="nearest")
+    np.testing.assert_array_equal(mean[:, 0], [2.5, 5.0, 2.0])
+    np.testing.assert_array_equal(variance[:, 0], [0.25, 0.0, 0.0])

@@ -185,6 +185,24 @@ def test_the_laws_say_what_they_need(name):
     assert "need hypothesis; install it with: pip install hypothesis" in done.stdout
 
 
+def test_a_missing_library_is_named():
+    code = (
+        "import sys; sys.modules['array_api_strict'] = None\n"
+        "from locpipe.testing import as_kind\n"
+        "try: as_kind([1.0], 'strict')\n"
+        "except ImportError as error: print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "pip install array-api-strict, or leave" in done.stdout
+
+
+def test_kinds_may_be_left_out():
+    kernel = laws_of(KernelLaws, kernel=Gaussian(1.0), kinds=())
+    kernel.test_strict_arrays()
+    kernel.test_chunks_and_array_kinds()
+    laws_of(ReductionLaws, reduction=WeightedMean(2), kinds=()).test_chunks_and_array_kinds()
+
+
 def test_there_is_nothing_else():
     import locpipe.testing
 

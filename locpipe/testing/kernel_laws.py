@@ -251,7 +251,8 @@ class KernelLaws(Laws):
         queries = as_queries(q, "dask", random_chunks(rng, case.n_queries))
         for keys in (as_keys(k), as_keys(k, "dask", random_chunks(rng, case.n_keys))):
             lazy = lp.log_mass(queries, keys, self.kernel)
-            assert lazy.chunks[0] == queries.data.chunks[0]
+            # Dask would broadcast a single row over empty chunks, so it is put into one.
+            assert case.n_queries == 1 or lazy.chunks[0] == queries.data.chunks[0]
             assert_log_close(lazy.compute(scheduler="sync"), expected, 1e-11)
 
     @law(0.04)

@@ -24,7 +24,8 @@ GAUSSIAN = kernels.Gaussian(1.0)
 
 
 def rows(n, d, dtype=np.float64, seed=0):
-    return np.random.default_rng(seed).normal(size=(max(n, 1), d)).astype(dtype, copy=False)
+    """Normal numbers."""
+    return np.random.default_rng(seed).standard_normal((max(n, 1), d), dtype=dtype)
 
 
 def mean(queries, keys, values=None, **run):
@@ -95,13 +96,12 @@ def store(scale, folder):
 
     n_keys, d = 600_000, 256
     shape, chunks = (n_keys, d), (20_000, d)
-    keys = zarr.create_array(str(folder), name="keys", shape=shape, chunks=chunks, dtype="f8")
-    values = zarr.create_array(
-        str(folder), name="values", shape=n_keys, chunks=chunks[0], dtype="f8"
-    )
+    plain = {"store": str(folder), "dtype": "f8", "compressors": None}
+    keys = zarr.create_array(name="keys", shape=shape, chunks=chunks, **plain)
+    values = zarr.create_array(name="values", shape=n_keys, chunks=chunks[0], **plain)
+    block = rows(*chunks)
     for start in range(0, n_keys, chunks[0]):
-        block = rows(chunks[0], d, seed=start)
-        keys[start : start + chunks[0]] = block
+        keys[start : start + chunks[0]] = block + start / n_keys
         values[start : start + chunks[0]] = block[:, 0]
     source = ZarrKeys(folder, "keys", "values")
     return mean(rows(int(100 * scale), d, seed=1), source, memory_limit="768 MiB")
@@ -112,7 +112,7 @@ def cluster(scale, folder):
     import dask.array as da
 
     x = rows(int(40_000 * scale), 32, np.float32)
-    return computed(neighbours(da.from_array(x, chunks=(2_000, 32)), x, 5))
+    return computed(neighbours(da.from_array(x, chunks=(len(x) // 20, 32)), x, 5))
 
 
 SHAPES = {

@@ -9,7 +9,8 @@ if TYPE_CHECKING:
     from locpipe import config, kernels, reductions
     from locpipe.bandwidths import abramson_bandwidths, neighbour_bandwidths
     from locpipe.functions import fold, local_mean, log_density, log_mass, nearest
-    from locpipe.graph import Keys, Plan, Queries, prepare
+    from locpipe.graph import Keys, Plan, Queries
+    from locpipe.graph.prepare import prepare
     from locpipe.kernels import masks
     from locpipe.methods import AsymmetricMDS, KernelDensity, MeanShift
     from locpipe.planning import plan

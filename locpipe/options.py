@@ -77,7 +77,7 @@ def check_run(run: Run) -> Checked:
 def _check_rtol(rtol: object) -> None:
     if rtol is None:
         return
-    if isinstance(rtol, bool) or not isinstance(rtol, Real) or not 0 < rtol < 1:
+    if isinstance(rtol, bool) or not isinstance(rtol, Real) or not 0 < float(rtol) < 1:
         raise InputError(f"rtol must be None or a number between 0 and 1, got {rtol!r}")
 
 

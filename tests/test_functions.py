@@ -1,6 +1,5 @@
 """Public functions against the oracles: chunked as may be, far from the origin, both dtypes."""
 
-import os
 from itertools import pairwise
 
 import dask.array as da
@@ -180,7 +179,7 @@ def test_two_far_clusters_in_one_tile():
 
 
 class TestOracles:
-    """Numbers of the theory sheets and of user reports."""
+    """Numbers of the theory sheets."""
 
     def test_nadaraya_watson(self):
         x, y = [0.0, 1.0, 2.0, 4.0], [1.0, 3.0, 2.0, 5.0]
@@ -191,115 +190,8 @@ class TestOracles:
         log_density = lp.log_density([0.5], [0.0, 1.0, 3.0], lp.kernels.Gaussian(0.8))
         assert_close(np.exp(log_density), [0.27472674797331], rtol=1e-13)
 
-    @pytest.mark.parametrize(
-        ("x", "h", "q", "expected"),
-        [
-            ([0.0, 1.0], 1.0, 100.0, -4902.112085713765),
-            ([0.0, 0.001, 1.0], 1e-4, 0.0, 7.1927895501034005),
-            ([0.0], 0.01, 0.0, 3.6862316527834182),
-        ],
-        ids=["K01 far", "K03 small bandwidth", "K10 above zero"],
-    )
-    def test_log_density_where_naive_sums_fail(self, x, h, q, expected):
-        assert_close(lp.log_density([q], x, lp.kernels.Gaussian(h)), [expected], rtol=1e-14)
-
-    def test_integer_weights_repeat_rows_and_stay_untouched(self):  # K07
-        w = np.array([1, 2, 5])
-        kernel = lp.kernels.Gaussian(1.0)
-        weighted = lp.log_density([0.5], [0.0, 1.0, 4.0], kernel, sample_weight=w)
-        repeated = lp.log_density([0.5], np.repeat([0.0, 1.0, 4.0], w), kernel)
-        assert_close(weighted, [-2.02064504], rtol=1e-8)
-        assert_close(weighted, repeated, rtol=1e-14)
-        np.testing.assert_array_equal(w, [1, 2, 5])
-
-    def test_bandwidth_per_key_is_a_density(self):  # K13
-        keys = lp.Keys([0.0, 4.0], bandwidth=[0.5, 2.0])
-        density = np.exp(lp.log_density([0.0], keys, lp.kernels.Gaussian()))
-        assert_close(density, [0.41244002202972974], rtol=1e-14)
-
-    def test_weights_that_all_underflow(self):  # R01b
-        mean = lp.local_mean([30.0], [0.0, 1.0], [10.0, 20.0], lp.kernels.Gaussian(0.1))
-        assert_close(mean, [20.0], rtol=1e-15)
-
-    def test_float32_far_from_the_origin(self):  # D01
-        a, b = np.float32([[30000, -30000]]), np.float32([[30003, -29996]])
-        assert_close(lp.nearest(a, b, 1)[0], [[5.0]], rtol=1e-6)
-
-    def test_self_distance_is_zero_and_none_is_negative(self):  # D03
-        x = np.float32(np.random.default_rng(7).normal(size=(200, 64)) + 500)
-        distances, index = lp.nearest(x, x, 200)
-        assert (distances[:, 0] == 0).all()
-        assert (index[:, 0] == np.arange(200)).all()
-        assert (distances >= 0).all()
-
-    def test_near_identical_wide_rows(self):  # D03b
-        x = np.full((1, 512), 37.5, np.float32)
-        distances, _ = lp.nearest(x, x + np.float32(2**-8), 1)
-        assert_close(distances, [[0.08838834764831845]], rtol=1e-6)
-
-    def test_integers_do_not_wrap(self):  # D05
-        a, b = np.int32([[50000, 0]]), np.int32([[-50000, 0]])
-        assert lp.nearest(a, b, 1)[0].item() == 100000.0
-
-    def test_ties(self):  # D06
-        distances, index = lp.nearest([[0, 0]], [[1, 0], [0, 1], [-1, 0], [0, -1]], 2)
-        np.testing.assert_array_equal(index, [[0, 1]])
-        np.testing.assert_array_equal(distances, [[1.0, 1.0]])
-
-    def test_a_zero_weight_is_a_dropped_row(self):  # K08
-        kernel, x = lp.kernels.Gaussian(1.0), np.array([0.0, 1.0, 2.0])
-        weighted = lp.log_density([0.3], x, kernel, sample_weight=[1, 0, 1])
-        np.testing.assert_array_equal(weighted, lp.log_density([0.3], x[[0, 2]], kernel))
-
-    def test_an_empty_chunk_of_keys(self):  # D19b
-        x = da.from_array(np.array([[0.0], [1.0], [2.0]]), chunks=((2, 0, 1), (1,)))
-        y = da.from_array(np.array([0.0, 1.0, 2.0]), chunks=((2, 0, 1),))
-        assert_close(lp.local_mean([[1.0]], x, y, lp.kernels.Gaussian(1.0)).compute(), [1.0])
-
 
 class TestDask:
-    def test_unknown_query_chunks_work(self):  # Q01
-        x = da.arange(10, chunks=5)
-        x = x[x > 3].astype(float)[:, None]
-        k = np.arange(5.0)
-        mean = lp.local_mean(x, k, k, lp.kernels.Gaussian(1.0))
-        assert_close(
-            mean.compute(), lp.local_mean(np.arange(4.0, 10), k, k, lp.kernels.Gaussian(1.0))
-        )
-
-    def test_unknown_key_chunks_are_refused(self):
-        x = da.arange(10, chunks=5).astype(float)
-        with pytest.raises(InputError, match=r"compute_chunk_sizes\(\)"):
-            lp.log_mass([1.0], x[x > 3], lp.kernels.Gaussian(1.0))
-
-    def test_rows_told_apart_by_place_need_known_chunks(self):
-        x = da.arange(10, chunks=5).astype(float)
-        lazy = lp.nearest(x[x > 3], np.arange(10.0), 2, exclude_self=True)[1]
-        with pytest.raises(InputError, match="chunk sizes before them are unknown"):
-            lazy.compute(scheduler="sync")
-
-    def test_blocks_are_computed_once_each(self):  # Q03
-        calls = []
-
-        def block(x):
-            calls.append(x.shape)
-            return x
-
-        x = da.from_array(np.arange(30.0)[:, None], chunks=((10, 10, 10), (1,)))
-        x = x.map_blocks(block, dtype=x.dtype, meta=np.empty((0, 0)))
-        lp.log_mass(x, np.arange(3.0), lp.kernels.Gaussian(1.0)).compute(scheduler="sync")
-        assert calls == [(10, 1)] * 3
-
-    def test_no_array_is_embedded_in_the_graph(self):  # Q05
-        import cloudpickle
-
-        keys = np.zeros((1_000_000, 4))
-        q = da.zeros((100, 4), chunks=(10, 4))
-        mean = lp.local_mean(
-            q, keys, keys[:, :1], lp.kernels.Gaussian(1.0), sample_weight=keys[:, 0] + 1
-        )
-        assert len(cloudpickle.dumps(mean.__dask_graph__())) < 1_000_000
-
     def test_exclude_self_across_chunks(self):
         x = np.random.default_rng(0).normal(size=(30, 2))
         lazy = lp.nearest(dask_rows(x, (7, 23)), dask_rows(x, (12, 18)), 3, exclude_self=True)
@@ -326,30 +218,6 @@ class TestDask:
 
 
 class TestArrays:
-    @pytest.mark.parametrize("dtype", ["int8", "uint8", "int64", "bool"])
-    def test_integers_equal_float64(self, dtype):
-        x = np.array([[0, 1], [1, 0], [1, 1]]).astype(dtype)
-        mean = lp.local_mean(x, x, x, lp.kernels.Gaussian(1.0))
-        wide = x.astype(float)
-        assert mean.dtype == np.float64
-        np.testing.assert_array_equal(
-            mean, lp.local_mean(wide, wide, wide, lp.kernels.Gaussian(1.0))
-        )
-
-    def test_layouts_and_read_only_arrays(self):  # Q07
-        rng = np.random.default_rng(0)
-        x, v = rng.normal(size=(20, 6)), rng.normal(size=(20, 2))
-        expected = lp.local_mean(x[:, ::2].copy(), x[:, 1::2].copy(), v, lp.kernels.Gaussian(1.0))
-        x.setflags(write=False)
-        mean = lp.local_mean(x[:, ::2], np.asfortranarray(x[:, 1::2]), v, lp.kernels.Gaussian(1.0))
-        np.testing.assert_array_equal(mean, expected)
-
-    def test_no_queries(self):
-        mean = lp.local_mean(
-            np.empty((0, 2)), np.ones((3, 2)), np.ones((3, 4)), lp.kernels.Gaussian()
-        )
-        assert mean.shape == (0, 4)
-
     def test_array_api_strict(self):
         xp = pytest.importorskip("array_api_strict")
         rng = np.random.default_rng(0)
@@ -373,54 +241,10 @@ class TestArrays:
         assert lp.log_mass([0.0], [1.0], kernel)[0] == -np.inf
 
 
-class TestFaults:
-    """What a hostile tester found."""
-
-    def test_a_change_in_place_is_seen_by_the_next_graph(self):
-        import pickle
-
-        from locpipe.blocks import KeyBlock
-        from locpipe.graph import ArrayKeys
-
-        x = np.zeros((3, 1))
-        pickle.dumps(ArrayKeys(KeyBlock(x)))
-        x += 100
-        again = ArrayKeys(KeyBlock(x))
-        np.testing.assert_array_equal(pickle.loads(pickle.dumps(again)).block.data, x)
-
-    def test_a_file_of_keys_goes_with_its_owner_only(self, tmp_path):
-        from locpipe.shared import SharedArray, _remove
-
-        shared = SharedArray(np.zeros(3))
-        file = shared._written()
-        _remove(file, owner=os.getpid() + 1)  # a forked child at its end
-        assert file.exists()
-        del shared
-        assert not file.exists()
-
-    def test_masked_rows_are_refused_and_plain_masked_arrays_taken(self):
-        x = np.ma.masked_array([[0.0], [1.0]], mask=[[0], [1]])
-        with pytest.raises(InputError, match="keys must not be masked"):
-            lp.log_mass([[0.0]], x, lp.kernels.Gaussian())
-        x.mask = False
-        assert lp.log_mass([[0.0]], x, lp.kernels.Gaussian()).shape == (1,)
-
-    def test_all_zero_weights_on_dask_are_refused_too(self):
-        lazy = lp.log_density([[0.0]], np.zeros((4, 1)), lp.kernels.Gaussian(),
-                              sample_weight=da.zeros(4, chunks=2))  # fmt: skip
-        with pytest.raises(InputError, match="at least one positive entry"):
-            lazy.compute(scheduler="sync")
-
-    def test_bandwidths_far_from_one(self):
-        q, k = lp.Queries([[1.0]], bandwidth=[1e-140]), [[0.0], [1.0]]
-        assert lp.local_mean(q, k, [7.0, 9.0], lp.kernels.Gaussian()) == 9
-        assert np.isfinite(lp.log_density(q, k, lp.kernels.Gaussian())).all()
-
-    def test_unknown_chunks_of_weights(self):
-        w = da.ones(4, chunks=2)
-        with pytest.raises(InputError, match="sample_weight must have the chunks of the rows"):
-            lp.log_mass([[0.0]], da.zeros((4, 1), chunks=(4, 1)), lp.kernels.Gaussian(),
-                        sample_weight=w[w > 0])  # fmt: skip
+def test_bandwidths_far_from_one():
+    q, k = lp.Queries([[1.0]], bandwidth=[1e-140]), [[0.0], [1.0]]
+    assert lp.local_mean(q, k, [7.0, 9.0], lp.kernels.Gaussian()) == 9
+    assert np.isfinite(lp.log_density(q, k, lp.kernels.Gaussian())).all()
 
 
 GOOD = np.ones((3, 2))
@@ -442,21 +266,6 @@ GOOD = np.ones((3, 2))
         (lambda g: lp.local_mean(GOOD, lp.Keys(GOOD, values=GOOD), GOOD, g), "give it once"),
         (lambda g: lp.local_mean(GOOD[None], GOOD, GOOD, g), "got 3 dimensions"),
         (lambda g: lp.local_mean(GOOD[:, :0], GOOD[:, :0], GOOD, g), "at least one feature"),
-        (lambda g: lp.local_mean([["a"]], GOOD, GOOD, g), "queries must be numbers, got dtype"),
-        (lambda g: lp.local_mean(GOOD + 1j, GOOD, GOOD, g), "complex128"),
-        (lambda g: lp.log_mass([[np.nan, 0]], GOOD, g), "queries must be finite.*row 0"),
-        (lambda g: lp.log_mass(GOOD, [[0, 0], [np.inf, 0]], g), "keys must be finite.*row 1"),
-        (lambda g: lp.log_mass(GOOD, GOOD, g, sample_weight=[1, -1, 1]), "non-negative, got -1"),
-        (lambda g: lp.log_mass(GOOD, GOOD, g, sample_weight=[0, 0, 0]), "all zeros"),
-        (lambda g: lp.log_mass(GOOD, GOOD, g, sample_weight=[1, np.nan, 1]), "finite.*row 1"),
-        (lambda g: lp.log_mass(GOOD, GOOD, g, sample_weight=GOOD), "must be 1-d, got 2"),
-        (
-            lambda g: lp.log_mass(GOOD, lp.Keys(GOOD, bandwidth=[1, 0, 1]), g),
-            "must be positive, got 0",
-        ),
-        (lambda g: lp.log_mass([[1.0], [1.0, 2.0]], GOOD, g), "rows of equal length"),
-        (lambda g: lp.log_mass(GOOD, GOOD * 1e200, g), "at most 1e\\+150 in size"),
-        (lambda g: lp.log_mass(GOOD, GOOD, g, sample_weight=2.0), "must be 1-d, got 0 dim"),
         (lambda g: lp.log_mass(GOOD, GOOD, g, n_threads=-1), "n_threads must be a whole"),
         (lambda g: lp.log_mass(GOOD, GOOD, g, empty=[]), "empty must be one of"),
         (lambda g: lp.log_mass(GOOD, GOOD, g, engine="warp"), "engine must be one of"),

@@ -56,24 +56,9 @@ def test_chunks_do_not_matter(metric):
         np.testing.assert_array_equal(ours.compute(scheduler="sync"), theirs)
 
 
-def test_a_row_of_zeros_has_cosine_distance_one():  # D12
-    distances, index = lp.nearest([[0, 0]], [[1, 0], [0, 1]], 2, metric="cosine")
-    np.testing.assert_array_equal(distances, [[1.0, 1.0]])
-    np.testing.assert_array_equal(index, [[0, 1]])
-
-
 def test_parallel_rows_are_at_cosine_distance_zero():
     distances, _ = lp.nearest([[3.0, 4.0]], [[3e140, 4e140], [3e-200, 4e-200]], 2, metric="cosine")
     np.testing.assert_allclose(distances, 0, atol=1e-15)
-
-
-def test_missing_values():  # D14
-    nan = np.nan
-    distances, index = lp.nearest(
-        [[3, nan, 5]], [[nan, 7, nan], [1, 2, nan]], 2, metric="nan-euclidean"
-    )
-    np.testing.assert_allclose(distances, [[3.4641016151377544, np.inf]], rtol=1e-15)
-    np.testing.assert_array_equal(index, [[1, -1]])
 
 
 @pytest.mark.parametrize(

@@ -131,9 +131,11 @@ def _checked_attributes(
 
 
 def _as_attribute(array: Any, name: str, what: str) -> Array:
-    """Numbers; floating but for ids and times, which are only compared."""
+    """Numbers as they are used: ids and times compared, weights and bandwidths under a log."""
     array = _as_array(array, what)
-    return array if name in ("ids", "time") else _as_floating(array)
+    if name in ("ids", "time"):
+        return array
+    return _as_floating(array) if name == "values" else _as_float64(array)
 
 
 def _as_array(array: Any, what: str) -> Array:
@@ -190,16 +192,24 @@ def _as_matrix(data: Any, what: str) -> Array:
     data = data[:, None] if data.ndim == 1 else data
     if data.shape[1] == 0:
         raise InputError(f"{what} must have at least one feature, got shape {data.shape}")
-    if is_dask_array(data) and data.numblocks[1] > 1:
-        data = data.rechunk({1: -1})
-    return _as_floating(data)
+    return _as_floating(_whole_rows(data) if is_dask_array(data) else data)
+
+
+def _whole_rows(data: Any) -> Array:
+    """All columns in one chunk; and a single row too, which Dask would broadcast over chunks."""
+    whole = {0: -1, 1: -1} if data.shape[0] == 1 else {1: -1}
+    needed = any(data.numblocks[axis] > 1 for axis in whole)
+    rechunked: Array = data.rechunk(whole) if needed else data
+    return rechunked
 
 
 def _as_floating(array: Array) -> Array:
-    if is_floating(array):
-        return array
+    return array if is_floating(array) else _as_float64(array)
+
+
+def _as_float64(array: Array) -> Array:
     xp = array_namespace(array)
-    return xp.astype(array, xp.float64)
+    return xp.astype(array, xp.float64, copy=False)
 
 
 def _check_rows(array: Array, data: Array, name: str, what: str) -> None:

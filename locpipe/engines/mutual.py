@@ -33,6 +33,8 @@ def fold_mutual(
     -----
     O(n_a n_b n_features) time for the log weights, half of what two folds take.
     """
+    if a.q.n_rows == 0 or b.q.n_rows == 0:
+        return states
     a, b = _widened(a), _widened(b)
     tiles_a, tiles_b = _tiles(a, states[0]), _tiles(b, states[1])
     for i, (part_a, state_a) in enumerate(tiles_a):

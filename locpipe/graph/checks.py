@@ -22,6 +22,7 @@ __all__ = [
     "finite_or_missing",
     "is_floating",
     "latitude",
+    "same_array",
 ]
 
 LARGEST = 1e150
@@ -44,9 +45,27 @@ def apply_check(check: Check, array: Array, what: str) -> Array:
     places = ArraySliceDep(lazy.chunks)
     checked: Array = da.blockwise(
         _passed, axes, lazy, axes, places, axes, check=check, what=what,
-        dtype=lazy.dtype, meta=lazy._meta, align_arrays=False,
+        dtype=lazy.dtype, meta=lazy._meta, align_arrays=False, token=_CHECKED,
     )  # fmt: skip
     return checked
+
+
+_CHECKED = "locpipe-checked"
+
+
+def same_array(a: Array, b: Array) -> bool:
+    """Whether two arrays are the same memory, or come from the same Dask array."""
+    if a is b:
+        return True
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+        return bool(a.__array_interface__ == b.__array_interface__)
+    return is_dask_array(a) and is_dask_array(b) and _unchecked_name(a) == _unchecked_name(b)
+
+
+def _unchecked_name(array: Any) -> str:
+    """Name of the Dask array that passes its chunks through the check that `array` is."""
+    name: str = array.name
+    return next(iter(array.dask.dependencies[name])) if name.startswith(_CHECKED) else name
 
 
 def _passed(chunk: Array, place: tuple[slice, ...], check: Check, what: str) -> Array:

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import numpy as np
-
 from locpipe.blocks import Array, KeyBlock, QueryBlock, row_slices
 from locpipe.engines import dense, single_threaded_libraries
+from locpipe.graph.checks import same_array
 from locpipe.graph.operation import Operation
 
 __all__ = ["fold_symmetric", "is_mirror", "rounds"]
@@ -25,18 +24,9 @@ def is_mirror(op: Operation, queries: Any, keys: Any) -> bool:
     if op.kernel.ranking() is not None or op.kernel.pair_sources():
         return False
     shared = ("data", "bandwidth", "ids", "time")
-    return all(_same(getattr(queries, name), getattr(keys, name, None)) for name in shared) and (
-        queries.values is None or _same(queries.values, getattr(keys, "values", None))
-    )
-
-
-def _same(a: Any, b: Any) -> bool:
-    """Whether two arrays are the same memory, or the same Dask array."""
-    if a is b:
-        return True
-    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
-        return bool(a.__array_interface__ == b.__array_interface__)
-    return getattr(a, "name", None) is not None and a.name == getattr(b, "name", None)
+    return all(
+        same_array(getattr(queries, name), getattr(keys, name, None)) for name in shared
+    ) and (queries.values is None or same_array(queries.values, getattr(keys, "values", None)))
 
 
 def fold_symmetric(op: Operation, q: QueryBlock, k: KeyBlock, n_threads: int) -> tuple[Array, ...]:

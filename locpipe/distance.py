@@ -13,16 +13,21 @@ _DIRECT_FEATURES = 8
 _EPS = 2.0**-52
 
 
-def squared_distances(q: Array, k: Array, *, tolerance: float = 0.0) -> Array:
+def squared_distances(
+    q: Array, k: Array, *, scale: Array | None = None, tolerance: float = 0.0
+) -> Array:
     """Squared Euclidean distances (n_q, n_k) in float64.
 
-    Differences are formed first, so nothing cancels and equal rows give exactly 0.  With a
-    `tolerance` > 0, wide data may use a matrix product around the tile's centre instead,
-    wherever its absolute error is bounded by `tolerance`.
+    Differences are formed first, and scaled then: nothing cancels at any offset, equal rows give
+    exactly 0, and equal differences equal distances.  With a `tolerance` > 0, wide data may use a
+    matrix product around the tile's centre instead, wherever its absolute error is bounded by
+    `tolerance`.
 
     Parameters
     ----------
     q, k : float64 arrays (n_q, n_features), (n_k, n_features)
+    scale : float64 array (n_features,), optional
+        Divides the differences.
     tolerance : float
         Absolute error allowed in a squared distance.
 
@@ -34,6 +39,7 @@ def squared_distances(q: Array, k: Array, *, tolerance: float = 0.0) -> Array:
     if tolerance > 0 and q.shape[1] > _DIRECT_FEATURES and q.shape[0] and k.shape[0]:
         centre = xp.mean(k, axis=0)
         q0, k0 = q - centre, k - centre
+        q0, k0 = (q0, k0) if scale is None else (q0 / scale, k0 / scale)
         q2, k2 = xp.sum(q0 * q0, axis=1), xp.sum(k0 * k0, axis=1)
         # |fl(x.y) - x.y| <= d eps |x||y| for each of the three terms (Higham 2002, eq. 3.5).
         reach = float(xp.max(q2)) + float(xp.max(k2))
@@ -43,17 +49,16 @@ def squared_distances(q: Array, k: Array, *, tolerance: float = 0.0) -> Array:
             total += q2[:, None]
             total += k2[None, :]
             return xp.maximum(total, xp.zeros((), dtype=q.dtype))
-    return _by_differences(q, k)
-
-
-def _by_differences(q: Array, k: Array) -> Array:
-    total = _squared_difference(q[:, 0], k[:, 0])
-    for j in range(1, q.shape[1]):
-        total += _squared_difference(q[:, j], k[:, j])
+    columns = [(q[:, j], k[:, j], None if scale is None else scale[j]) for j in range(q.shape[1])]
+    total = _squared_difference(*columns[0])
+    for column in columns[1:]:
+        total += _squared_difference(*column)
     return total
 
 
-def _squared_difference(q: Array, k: Array) -> Array:
+def _squared_difference(q: Array, k: Array, scale: Array | None) -> Array:
     difference = q[:, None] - k[None, :]
+    if scale is not None:
+        difference /= scale
     difference *= difference
     return difference

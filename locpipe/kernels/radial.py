@@ -147,7 +147,8 @@ class Radial(Kernel):
         metric = metric_of(self.metric, n_features)
         h = xp.asarray(self.scale(n_features), dtype=xp.float64)
         if self.metric == "euclidean":
-            return squared_distances(q / h, k / h, tolerance=tolerance)
+            plain = self.bandwidth == 1.0
+            return squared_distances(q, k, scale=None if plain else h, tolerance=tolerance)
         if metric.scales:
             return metric.squared(metric.surrogate(q / h, k / h))
         return metric.squared(metric.surrogate(q, k)) / h[0] / h[0]

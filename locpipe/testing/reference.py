@@ -17,10 +17,10 @@ __all__ = [
 Floats = NDArray[np.float64]
 
 
-def squared_distances_reference(q: ArrayLike, k: ArrayLike) -> Floats:
-    """Squared Euclidean distances (n_q, n_k) by the definition."""
+def squared_distances_reference(q: ArrayLike, k: ArrayLike, scale: ArrayLike = 1.0) -> Floats:
+    """Squared Euclidean distances (n_q, n_k) by the definition; `scale` divides differences."""
     q, k = np.asarray(q, np.float64), np.asarray(k, np.float64)
-    squared: Floats = ((q[:, None, :] - k[None, :, :]) ** 2).sum(axis=2)
+    squared: Floats = (((q[:, None, :] - k[None, :, :]) / scale) ** 2).sum(axis=2)
     return squared
 
 
@@ -28,8 +28,7 @@ def log_weights_reference(
     q: ArrayLike, k: ArrayLike, bandwidth: ArrayLike, sample_weight: ArrayLike | None = None
 ) -> Floats:
     """Gaussian log weights (n_q, n_k): `bandwidth` is one number or one per feature."""
-    h = np.asarray(bandwidth, np.float64)
-    log_w = -0.5 * squared_distances_reference(np.asarray(q) / h, np.asarray(k) / h)
+    log_w = -0.5 * squared_distances_reference(q, k, np.asarray(bandwidth, np.float64))
     if sample_weight is None:
         return log_w
     with np.errstate(divide="ignore"):

@@ -55,31 +55,37 @@ def kernel_reference(kernel: Kernel, q: QueryBlock, k: KeyBlock) -> Floats:
     raise NotImplementedError(f"no reference for {kernel!r}")
 
 
-def distances_reference(metric: str, q: Floats, k: Floats) -> Floats:
-    """Distances (n_queries, n_keys) by the definition of the metric."""
-    gap = q[:, None, :] - k[None, :, :]
+def distances_reference(metric: str, q: Floats, k: Floats, scale: Floats = 1.0) -> Floats:
+    """Distances (n_queries, n_keys) by the definition of the metric.
+
+    `scale`, one number or one per feature, divides the differences; of angles it divides the
+    distance.
+    """
+    if metric in ("cosine", "haversine"):
+        return _angles(metric, q, k) / scale
+    gap = (q[:, None, :] - k[None, :, :]) / scale
     if metric == "euclidean":
         return np.sqrt((gap**2).sum(2))
     if metric == "manhattan":
         return np.abs(gap).sum(2)
-    if metric == "nan-euclidean":
-        shared = ~np.isnan(gap)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            squared = np.nansum(gap**2, axis=2) * gap.shape[2] / shared.sum(2)
-        return np.sqrt(np.where(shared.any(2), squared, np.inf))
+    shared = ~np.isnan(gap)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        squared = np.nansum(gap**2, axis=2) * gap.shape[2] / shared.sum(2)
+    return np.sqrt(np.where(shared.any(2), squared, np.inf))
+
+
+def _angles(metric: str, q: Floats, k: Floats) -> Floats:
     if metric == "cosine":
         length = np.outer(np.linalg.norm(q, axis=1), np.linalg.norm(k, axis=1))
         return 1 - np.divide(q @ k.T, length, out=np.zeros_like(length), where=length > 0)
-    half = np.sin(gap / 2) ** 2
+    half = np.sin((q[:, None, :] - k[None, :, :]) / 2) ** 2
     across = np.cos(q[:, 0])[:, None] * np.cos(k[:, 0])[None, :]
     return 2 * np.arcsin(np.sqrt(half[..., 0] + across * half[..., 1]))
 
 
 def _radial(kernel: Any, q: QueryBlock, k: KeyBlock) -> Floats:
-    h, d = np.asarray(kernel.bandwidth), q.data.shape[1]
-    scales = kernel.metric not in ("cosine", "haversine")
-    u = distances_reference(kernel.metric, q.data / h, k.data / h) if scales else None
-    u = distances_reference(kernel.metric, q.data, k.data) / h if u is None else u
+    d = q.data.shape[1]
+    u = distances_reference(kernel.metric, q.data, k.data, np.asarray(kernel.bandwidth))
     u = u if q.bandwidth is None else u / q.bandwidth[:, None]
     u = u if k.bandwidth is None else u / k.bandwidth[None, :]
     if isinstance(kernel, StudentT):

@@ -128,3 +128,22 @@ def test_clear_errors():
         ArrayPairs(np.ones(3))
     with pytest.raises(InputError, match=r"shape of the dissimilarities \(2, 3\), got \(3, 2\)"):
         ArrayPairs(np.ones((2, 3)), np.ones((3, 2)))
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e6, 1e8])
+@pytest.mark.parametrize("bandwidth", [0.3, (0.3, 0.7), (0.3,) * 12])
+def test_bandwidths_divide_differences_not_coordinates(offset, bandwidth):
+    d = np.size(bandwidth) if np.ndim(bandwidth) else 2
+    rng = np.random.default_rng(0)
+    q, k = (np.round(64 * rng.normal(size=(n, d))) / 64 for n in (5, 7))
+    near, far = (
+        Gaussian(bandwidth).log_weights(QueryBlock(q + c), KeyBlock(k + c)) for c in (0.0, offset)
+    )
+    np.testing.assert_allclose(far, near, rtol=1e-12)
+
+
+def test_equal_distances_tie_under_any_bandwidth():
+    _, index = lp.fold(lp.reductions.ArgBest(), [3.0], [2.0, 4.0], Gaussian(0.75))
+    assert index[0] == 0
+    kernel = lp.kernels.Uniform(0.75)
+    assert lp.local_mean([3.0], [2.0, 4.0], [10.0, 20.0], kernel, empty="nearest")[0] == 10

@@ -69,7 +69,7 @@ def quiet_environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str
     return kept | {"PREFECT_PROFILES_PATH": str(tmp_path_factory.mktemp("none") / "none.toml")}
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="session")
 def starting_server(
     request: pytest.FixtureRequest,
     quiet_environment: dict[str, str],

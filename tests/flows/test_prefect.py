@@ -29,6 +29,8 @@ from locpipe.flows.server import check_server, configured_server, server_for_run
 LOCPIPE = (sys.executable, "-m", "locpipe.cli")
 PREFECT = (sys.executable, "-m", "prefect")
 
+pytestmark = pytest.mark.usefixtures("starting_server")  # it comes up beside the first tests
+
 
 def flow_of(name: str) -> Any:
     from locpipe.flows.amds import amds

@@ -52,7 +52,23 @@ def plane(scale, folder):
     return mean(x, x, x, memory_limit="512 MiB")
 
 
+def among_themselves(scale, folder):
+    """Rows under a kernel that is dear, so that each pair is weighed once."""
+    x, kernel = rows(int(20_000 * scale), 8), kernels.Tricube(3.0)
+    plan = lp.plan(x, x, kernel, values=x, memory_limit="1 GiB")
+    return plan, lambda: lp.local_mean(x, x, x, kernel, memory_limit="1 GiB")
+
+
+def two_passes(scale, folder):
+    """Means over the 10 nearest keys, and of the nearest where a mask leaves none."""
+    x, run = rows(int(20_000 * scale), 3), {"empty": "nearest", "memory_limit": "1 GiB"}
+    kernel, keys = kernels.Nearest(10) * lp.masks.Window(50), rows(20_000, 3, seed=1)
+    plan = lp.plan(x, keys, kernel, values=keys, **run)
+    return plan, lambda: lp.local_mean(x, keys, keys, kernel, **run)
+
+
 def long(scale, folder):
+    """4e10 pairs."""
     x = rows(int(200_000 * scale), 2, np.float32)
     return mean(x, x, x[:, 0], memory_limit="1 GiB")
 
@@ -119,6 +135,8 @@ SHAPES = {
     case.__name__: case
     for case in (
         plane,
+        among_themselves,
+        two_passes,
         pictures,
         best_fifty,
         self_neighbours,

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
+import numpy as np
 from array_api_compat import array_namespace
 
 from locpipe.blocks import Array, KeyBlock, PairSource, QueryBlock, block_span, row_slices
@@ -38,6 +40,7 @@ def fold(
     """
     if q.n_rows == 0 or k.n_rows == 0:
         return state
+    _keep_freed_tiles()
     q, k = widen(q), widen(k)
     tiles = [k.rows(columns) for columns in row_slices(k.n_rows, TILE_KEYS)]
     if q.n_rows <= TILE_QUERIES:
@@ -49,6 +52,18 @@ def fold(
         for array, new in zip(whole, part, strict=True):
             array[rows, ...] = new
     return whole
+
+
+@lru_cache(maxsize=1)
+def _keep_freed_tiles() -> None:
+    """Teach the allocator that tiles come again.
+
+    The C library on Linux hands freed memory back to the system as soon as there is more of it
+    than twice the largest block ever handed back, which the temporaries of a tile are: half of the
+    time then goes into pages that come and go.  One block of 8 MiB, freed untouched, raises that
+    bound for good.
+    """
+    np.empty(8 * 2**20, dtype=np.uint8)
 
 
 def _fold_tiles(

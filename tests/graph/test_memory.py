@@ -16,6 +16,8 @@ MiB = 2**20
 # Each takes a second or two; the numbers of keys and features are those of the benchmark.
 SHAPES = {
     "plane": 0.1,
+    "among_themselves": 0.2,
+    "two_passes": 0.05,
     "pictures": 0.005,
     "best_fifty": 0.05,
     "moments": 0.02,

@@ -56,7 +56,7 @@ def place_of(*, lazy: bool, n_threads: int | None, memory_limit: int | None) -> 
     client = active_client() if lazy else None
     if client is not None:
         return _cluster(client, given)
-    n = n_threads or (_scheduler_threads() if lazy else config.current().n_threads)
+    n = _scheduler_threads() if lazy else n_threads or config.current().n_threads
     held, resident = WORKER_BASELINE if "dask" in sys.modules else BASELINE, resident_bytes()
     if worker is None:
         limit = given or config.current().memory

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import dask
 import dask.array as da
 import numpy as np
 import pytest
@@ -129,6 +130,13 @@ def test_nothing_is_computed():
     assert "queries of unknown number x 1,000,000 keys" in str(open_ended)
     with pytest.raises(InputError, match=r"number of keys must be known.*compute_chunk_sizes"):
         lp.plan(x, unknown, GAUSSIAN, reduction="density")
+
+
+def test_the_scheduler_owns_the_threads_of_a_graph():
+    x = da.ones((1000, 2), chunks=100)
+    with dask.config.set(num_workers=5):
+        plan = lp.plan(x, np.ones((50, 2)), GAUSSIAN, reduction="density", n_threads=1)
+    assert plan.n_threads == 5
 
 
 def test_rows_among_themselves_are_weighed_once_where_that_pays():

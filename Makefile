@@ -8,7 +8,7 @@ ARGS ?=
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: embed-corpus test lint clean
+.PHONY: embed-corpus test lint bench clean
 
 embed-corpus: $(VENV)/.installed
 	@$(BIN)/locpipe run embed-corpus $(ARGS)
@@ -20,6 +20,13 @@ lint: $(VENV)/.installed-test
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
+
+# What the README's figures print from; the rest of benchmarks/ takes a text of one's own.
+bench: $(VENV)/.installed-test
+	@$(BIN)/python benchmarks/graphs.py
+	@$(BIN)/python benchmarks/memory.py
+	@$(BIN)/python benchmarks/unfolding.py
+	@$(BIN)/python benchmarks/command_line.py
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import reduce
 from math import inf
 from typing import Any, NamedTuple, Unpack
@@ -40,7 +40,7 @@ class PreparedKeys:
         Sum of the sample weights, or the number of keys.
     """
 
-    rows: Keys | KeySource
+    rows: Keys | KeySource = field(repr=False)
     n_keys: int
     n_features: int
     low: Floats

@@ -6,7 +6,10 @@ from array_api_compat import array_namespace
 
 from locpipe.blocks import Array
 
-__all__ = ["squared_distances"]
+__all__ = ["bounded", "difference", "squared_distances"]
+
+LARGEST_SQUARE = 1e305
+"""Squared distances in bandwidths stop here: sums and small multiples stay within float64."""
 
 # Below this width direct differences cost no more than a matrix product.
 _DIRECT_FEATURES = 8
@@ -49,16 +52,29 @@ def squared_distances(
             total += q2[:, None]
             total += k2[None, :]
             return xp.maximum(total, xp.zeros((), dtype=q.dtype))
-    columns = [(q[:, j], k[:, j], None if scale is None else scale[j]) for j in range(q.shape[1])]
-    total = _squared_difference(*columns[0])
-    for column in columns[1:]:
-        total += _squared_difference(*column)
+    total = _squared_difference(q, k, 0, scale)
+    for j in range(1, q.shape[1]):
+        total += _squared_difference(q, k, j, scale)
     return total
 
 
-def _squared_difference(q: Array, k: Array, scale: Array | None) -> Array:
-    difference = q[:, None] - k[None, :]
+def difference(q: Array, k: Array, j: int, scale: Array | None = None) -> Array:
+    """Differences of feature j (n_q, n_k), divided by its scale."""
+    gap = q[:, j][:, None] - k[:, j][None, :]
     if scale is not None:
-        difference /= scale
-    difference *= difference
-    return difference
+        gap /= scale[j]
+    return gap
+
+
+def _squared_difference(q: Array, k: Array, j: int, scale: Array | None) -> Array:
+    gap = difference(q, k, j, scale)
+    gap *= gap
+    return gap
+
+
+def bounded(squared: Array) -> Array:
+    """`squared` with `LARGEST_SQUARE` in place of what is larger: no distance is infinite."""
+    xp = array_namespace(squared)
+    if 0 in squared.shape or float(xp.max(squared)) <= LARGEST_SQUARE:
+        return squared
+    return xp.minimum(squared, xp.asarray(LARGEST_SQUARE, dtype=squared.dtype))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from array_api_compat import array_namespace
 
 from locpipe.blocks import Array
-from locpipe.distance import squared_distances
+from locpipe.distance import bounded, difference, squared_distances
 from locpipe.errors import InputError
 
 __all__ = ["METRICS", "Metric", "check_metric", "metric_of"]
@@ -21,11 +21,13 @@ class Metric:
     Attributes
     ----------
     surrogate : callable (queries, keys) -> array (n_queries, n_keys)
-        Grows with the distance; +inf where there is none, so such a pair is never chosen.
+        Grows with the distance; +inf where there is none, so such a pair is never chosen.  Where
+        bandwidths scale the distance, an optional third argument (n_features,) divides the
+        differences of the coordinates.
     distance, squared : callable (surrogate) -> array
         The distance, and its square.
     scales : bool
-        Whether dividing the coordinates by a bandwidth divides the distance by it.
+        Whether dividing the differences of coordinates by a bandwidth divides the distance by it.
     n_features : int or None
         Features that the rows must have, or None for any number.
     allows_missing : bool
@@ -34,7 +36,7 @@ class Metric:
         Arrays (n_queries, n_keys) that its functions hold at once, their results included.
     """
 
-    surrogate: Callable[[Array, Array], Array]
+    surrogate: Callable[..., Array]
     distance: Callable[[Array], Array]
     squared: Callable[[Array], Array]
     scales: bool = True
@@ -72,11 +74,15 @@ def metric_of(name: str, n_features: int) -> Metric:
     return metric
 
 
-def _manhattan(q: Array, k: Array) -> Array:
+def _euclidean(q: Array, k: Array, scale: Array | None = None) -> Array:
+    return squared_distances(q, k, scale=scale)
+
+
+def _manhattan(q: Array, k: Array, scale: Array | None = None) -> Array:
     xp = array_namespace(q, k)
-    total = xp.abs(q[:, 0][:, None] - k[:, 0][None, :])
+    total = xp.abs(difference(q, k, 0, scale))
     for j in range(1, q.shape[1]):
-        total += xp.abs(q[:, j][:, None] - k[:, j][None, :])
+        total += xp.abs(difference(q, k, j, scale))
     return total
 
 
@@ -105,21 +111,24 @@ def _unit(rows: Array) -> tuple[Array, Array]:
     return scaled / xp.where(zero, xp.ones((), dtype=rows.dtype), length), zero[:, 0]
 
 
-def _nan_euclidean(q: Array, k: Array) -> Array:
-    """Squared distance over the shared features, times all over shared (Dixon 1979)."""
+def _nan_euclidean(q: Array, k: Array, scale: Array | None = None) -> Array:
+    """Squared distance over the shared features, times all over shared (Dixon 1979).
+
+    Infinite only where no feature is shared.
+    """
     xp = array_namespace(q, k)
     shared = xp.zeros((q.shape[0], k.shape[0]), dtype=q.dtype)
     total = xp.zeros(shared.shape, dtype=q.dtype)
     for j in range(q.shape[1]):
-        difference = q[:, j][:, None] - k[:, j][None, :]
-        absent = xp.isnan(difference)
-        difference[absent] = 0.0
-        difference *= difference
-        total += difference
+        gap = difference(q, k, j, scale)
+        absent = xp.isnan(gap)
+        gap[absent] = 0.0
+        gap *= gap
+        total += gap
         shared += xp.astype(~absent, q.dtype)
     none = shared == 0
     total *= q.shape[1] / xp.where(none, xp.ones((), dtype=q.dtype), shared)
-    return xp.where(none, xp.asarray(xp.inf, dtype=q.dtype), total)
+    return xp.where(none, xp.asarray(xp.inf, dtype=q.dtype), bounded(total))
 
 
 def _haversine(q: Array, k: Array) -> Array:
@@ -153,7 +162,7 @@ def _squared_angle(surrogate: Array) -> Array:
 
 
 METRICS: Mapping[str, Metric] = {
-    "euclidean": Metric(squared_distances, _root, _same),
+    "euclidean": Metric(_euclidean, _root, _same),
     "manhattan": Metric(_manhattan, _same, _square),
     "cosine": Metric(_cosine, _same, _square, scales=False),
     "nan-euclidean": Metric(_nan_euclidean, _root, _same, allows_missing=True, tile_arrays=6),

@@ -11,7 +11,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from locpipe.blocks import Array, KeyBlock, QueryBlock
-from locpipe.distance import squared_distances
+from locpipe.distance import bounded, squared_distances
 from locpipe.errors import InputError
 from locpipe.kernels.base import Kernel, KernelSpec
 from locpipe.metrics import METRICS, check_metric, metric_of
@@ -21,6 +21,9 @@ __all__ = ["InBandwidths", "Radial", "check_bandwidth", "log_sphere"]
 # The log of a smooth profile moves by at most half the error of the squared distance, so this
 # keeps the matrix product a hundred times below rtol = 1e-10.
 _LOG_TOLERANCE = 2e-12
+
+# Products of tiny bandwidths stop here, since 0 / 0 is no distance.
+_SMALLEST = 1e-300
 
 
 def check_bandwidth(bandwidth: object) -> float | tuple[float, ...]:
@@ -92,7 +95,11 @@ class Radial(Kernel):
 
     @abstractmethod
     def log_profile(self, u2: Array, n_features: int) -> Array:
-        """Log weight at squared distances `u2` in bandwidths; ``-inf`` outside the support."""
+        """Log weight at squared distances `u2` in bandwidths; ``-inf`` outside the support.
+
+        `u2` is a float64 array (n_queries, n_keys) of the queries' library, ``0 <= u2 <= 1e305``
+        for coordinates and bandwidths of any size, never NaN.
+        """
 
     @abstractmethod
     def log_constant(self, n_features: int) -> float | None:
@@ -131,38 +138,50 @@ class Radial(Kernel):
     def squared_distances(self, q: QueryBlock, k: KeyBlock, tolerance: float = 0.0) -> Array:
         """Squared distances in bandwidths (n_queries, n_keys).
 
-        With a `tolerance` > 0 wide data may use a matrix product (`locpipe.distance`).
+        At most `locpipe.distance.LARGEST_SQUARE`, however far; infinite where rows with missing
+        coordinates share no feature.  With a `tolerance` > 0 wide data may use a matrix product.
         """
-        if q.bandwidth is None and k.bandwidth is None:
-            return self._squared_distances(q.data, k.data, tolerance)
-        u2 = self._squared_distances(q.data, k.data, 0.0)
-        factor = row_factor(q, k)
-        u2 /= factor
-        u2 /= factor
-        return u2
+        xp, h = array_namespace(q.data, k.data), self.scale(int(q.data.shape[1]))
+        rows = not (q.bandwidth is None and k.bandwidth is None)
+        # Bandwidths of rows divide last, the kernel's with them: what they undo must not overflow.
+        last = max(h) if rows or not METRICS[self.metric].scales else 1.0
+        scale = tuple(x / last for x in h)
+        with np.errstate(over="ignore"):
+            u2 = self._unbounded(q.data, k.data, scale, 0.0 if rows else tolerance)
+            none = xp.isinf(u2) if self.allows_missing else None
+            factor = row_factor(q, k, last) if rows else last
+            if rows or last != 1:
+                u2 /= factor
+                u2 /= factor
+        u2 = bounded(u2)
+        return u2 if none is None else xp.where(none, xp.asarray(xp.inf, dtype=u2.dtype), u2)
 
-    def _squared_distances(self, q: Array, k: Array, tolerance: float) -> Array:
-        xp = array_namespace(q, k)
-        n_features = int(q.shape[1])
-        metric = metric_of(self.metric, n_features)
-        h = xp.asarray(self.scale(n_features), dtype=xp.float64)
+    def _unbounded(self, q: Array, k: Array, scale: tuple[float, ...], tolerance: float) -> Array:
+        xp, metric = array_namespace(q, k), metric_of(self.metric, len(scale))
+        if not metric.scales:
+            return metric.squared(metric.surrogate(q, k))
+        h = None if all(x == 1 for x in scale) else xp.asarray(scale, dtype=xp.float64)
         if self.metric == "euclidean":
-            plain = self.bandwidth == 1.0
-            return squared_distances(q, k, scale=None if plain else h, tolerance=tolerance)
-        if metric.scales:
-            return metric.squared(metric.surrogate(q / h, k / h))
-        return metric.squared(metric.surrogate(q, k)) / h[0] / h[0]
+            return squared_distances(q, k, scale=h, tolerance=tolerance)
+        return metric.squared(metric.surrogate(q, k, h))
 
     def log_weights(self, q: QueryBlock, k: KeyBlock) -> Array:
         """Log profile of every pair (n_queries, n_keys)."""
+        xp, n_features = array_namespace(q.data), int(q.data.shape[1])
         u2 = self.squared_distances(q, k, _LOG_TOLERANCE if self.smooth else 0.0)
-        return self.log_profile(u2, int(q.data.shape[1]))
+        if not self.allows_missing:
+            return self.log_profile(u2, n_features)
+        none, u2 = xp.isinf(u2), bounded(u2)
+        log_w = self.log_profile(u2, n_features)
+        return xp.where(none, xp.asarray(-xp.inf, dtype=u2.dtype), log_w)
 
     def log_row_normalizer(self, q: QueryBlock, k: KeyBlock) -> Array | None:
         """``-d log h`` of the per-row bandwidths."""
-        factor = row_factor(q, k)
-        xp = array_namespace(q.data)
-        return None if factor is None else -q.data.shape[1] * xp.log(factor)
+        logs = [array_namespace(h).log(h) for h in (q.bandwidth, k.bandwidth) if h is not None]
+        if not logs:
+            return None
+        total = logs[0][:, None] if q.bandwidth is not None else logs[0][None, :]
+        return -q.data.shape[1] * (total if len(logs) == 1 else total + logs[1][None, :])
 
     def lower(self, n_features: int) -> KernelSpec:
         """The profile by its name, its metric, scale, support and bound."""
@@ -209,11 +228,15 @@ class InBandwidths(Kernel):
         return KernelSpec("nearness", spec.metric, spec.scale, log_bound=0.0)
 
 
-def row_factor(q: QueryBlock, k: KeyBlock) -> Array | None:
-    """Product of the bandwidths that ride in the blocks, broadcast to (n_queries, n_keys)."""
+def row_factor(q: QueryBlock, k: KeyBlock, h: float) -> Array:
+    """Product of `h` and the bandwidths that ride in the blocks, that of a pair at (i, j)."""
+    xp = array_namespace(q.data)
+    smallest = xp.asarray(_SMALLEST, dtype=xp.float64)
     if q.bandwidth is None:
-        return None if k.bandwidth is None else k.bandwidth[None, :]
-    return q.bandwidth[:, None] if k.bandwidth is None else q.bandwidth[:, None] * k.bandwidth
+        return xp.maximum(h * k.bandwidth[None, :], smallest)
+    factor = (h * q.bandwidth)[:, None]
+    factor = factor if k.bandwidth is None else factor * k.bandwidth[None, :]
+    return xp.maximum(factor, smallest)
 
 
 def inside(u2: Array, log_weight: Any) -> Array:

@@ -149,3 +149,40 @@ def test_missing_values_in_queries_and_keys():  # D14
     q, k = np.array([[3.0, np.nan, 5.0]]), np.array([[1.0, 2.0, np.nan], [np.nan, 7.0, np.nan]])
     kernel = Exponential(2.0, metric="nan-euclidean")
     assert_close(kernel.log_weights(QueryBlock(q), KeyBlock(k))[0], [-np.sqrt(12) / 2, -np.inf])
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "manhattan", "nan-euclidean"])
+def test_differences_are_divided_not_coordinates(metric):
+    # On the lattice equal differences are exact at any offset, and 0.3 divides none of them.
+    x = np.arange(12.0)[:, None] * [1.0, 2.0] + [0.0, 2.0**40]
+    kernel = Exponential((0.3, 0.7), metric=metric)
+    log_w = kernel.log_weights(QueryBlock(x), KeyBlock(x))
+    for lag in range(1, 12):
+        assert len(set(np.diag(log_w, lag)) | set(np.diag(log_w, -lag))) == 1
+    near = kernel.log_weights(QueryBlock(x - [0, 2.0**40]), KeyBlock(x - [0, 2.0**40]))
+    np.testing.assert_array_equal(log_w, near)
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "manhattan", "nan-euclidean"])
+@pytest.mark.parametrize("kernel", [k for k in KERNELS if make(k).support == np.inf])
+def test_no_distance_is_infinite(kernel, metric):
+    sizes = 10.0 ** np.linspace(-150, 150, 31)
+    q, k = QueryBlock(np.zeros((1, 1))), KeyBlock(sizes[:, None])
+    for h in (1e-150, 1e-8, 1.0, 1e150):
+        for row in (1e-140, 1.0, 1e140):
+            rows = QueryBlock(q.data, bandwidth=np.array([row]))
+            for block in (q, rows):
+                log_w = make(kernel, h, metric=metric).log_weights(block, k)
+                assert np.isfinite(log_w).all()
+                assert (np.diff(log_w) <= 0).all()
+
+
+def test_bandwidths_that_undo_each_other_do_not_overflow():
+    q, k = QueryBlock(np.zeros((1, 1)), bandwidth=np.array([1e150])), KeyBlock(np.array([[1e10]]))
+    assert_close(Gaussian(1e-150).log_weights(q, k), [[-0.5e20]])
+    tiny = QueryBlock(q.data, bandwidth=np.array([1e-150]))
+    assert Gaussian(1e-150).log_weights(tiny, KeyBlock(q.data)).tolist() == [[0.0]]
+
+
+def test_a_mean_far_beyond_float64_is_a_number():
+    assert lp.local_mean([1e150], [1.0, 2.0], [1.0, 2.0], Gaussian(1e-8)).tolist() == [1.5]

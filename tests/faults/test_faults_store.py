@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -128,8 +129,12 @@ def test_kill_and_resume_on_a_cluster_that_outlives_the_driver(tmp_path: Path) -
     size = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}
     with LocalCluster(**size) as cluster, Client(cluster) as client:
 
+        def busy(dask_worker: Any) -> int:
+            # Tasks that the scheduler has given up run on, and their writes would come late.
+            return len(dask_worker.state.executing)
+
         def settle() -> None:
-            while any(client.processing().values()):
+            while any(client.processing().values()) or any(client.run(busy).values()):
                 time.sleep(0.01)
 
         print("\n" + kill_and_resume(job, 4, cluster.scheduler_address, settle))

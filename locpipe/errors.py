@@ -1,6 +1,6 @@
 """Errors raised on purpose; each message says what must hold, what came, what to do."""
 
-__all__ = ["ConfigError", "InputError", "LocpipeError", "StoreError"]
+__all__ = ["ConfigError", "InputError", "LocpipeError", "StoreError", "shown"]
 
 
 class LocpipeError(Exception):
@@ -17,3 +17,24 @@ class ConfigError(LocpipeError, ValueError):
 
 class StoreError(LocpipeError, RuntimeError):
     """A result store is missing, locked, torn, or belongs to another run."""
+
+
+def shown(value: object) -> str:
+    """What came, in a few words: an array by its shape, a class by its name.
+
+    Examples
+    --------
+    >>> shown(2.5), shown("gauss"), shown(int), shown(range(99))
+    ('2.5', "'gauss'", 'the class int', 'range(0, 99)')
+    """
+    shape = getattr(value, "shape", None)
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    if isinstance(shape, tuple) and shape:
+        return f"an array of shape {shape}"
+    text = repr(value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+
+
+_LONGEST = 100
+"""Characters of a value that a message shows."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from array_api_compat import array_namespace
 
@@ -26,6 +26,8 @@ class ArgBest(Reduction):
 
     Finalizes to ``(score, index)``, each (n_queries,); without a neighbour ``-inf`` and -1.
     """
+
+    ranks: ClassVar[bool] = True
 
     @property
     def tile_arrays(self) -> int:

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from numbers import Integral
 from typing import Any, ClassVar
 
 from array_api_compat import array_namespace
 
 from locpipe.blocks import Array, KeyBlock, QueryBlock, Tile
-from locpipe.errors import InputError
+from locpipe.errors import InputError, shown
 
-__all__ = ["Reduction", "State", "fill_empty", "full", "merge_shifts", "weights_and_shift"]
+__all__ = [
+    "Reduction",
+    "State",
+    "check_outputs",
+    "check_whole",
+    "fill_empty",
+    "full",
+    "merge_shifts",
+    "weights_and_shift",
+]
 
 State = tuple[Array, ...]
 """A named tuple of arrays whose first axis runs over the queries; it never holds NaN."""
@@ -30,10 +40,25 @@ class Reduction(ABC):
     reads_kernel: ClassVar[bool] = True
     """Whether `update` needs log weights; False: it works on the pairs alone."""
 
+    ranks: ClassVar[bool] = False
+    """Whether it picks keys by their log weights, so that those of equal rows must tie exactly."""
+
     @property
     def tile_arrays(self) -> int:
         """Arrays of the tile's size that `update` holds at once, log weights not counted."""
         return 6
+
+    def check(self, *, query_features: int, key_features: int, n_outputs: int) -> None:
+        """Refuse rows that do not fit the reduction's parameters; a fold asks before it begins.
+
+        `n_outputs` is the number of values per key, 0 without values.
+
+        Raises
+        ------
+        InputError
+            Naming both numbers that should be equal.
+        """
+        return
 
     def no_neighbour(self, state: Any) -> Array:
         """Which queries have met no key of positive weight, bool (n_queries,).
@@ -59,6 +84,38 @@ class Reduction(ABC):
     @abstractmethod
     def finalize(self, state: Any, empty: float) -> tuple[Array, ...]:
         """Results; a query with no neighbour gets `empty`."""
+
+
+def check_whole(reduction: Reduction, name: str, least: int) -> None:
+    """Refuse a parameter that is no whole number of at least `least`; keep it as an int.
+
+    Raises
+    ------
+    InputError
+        Naming the parameter.
+    """
+    value = getattr(reduction, name)
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+        raise InputError(f"{name} must be a whole number of at least {least}, got {shown(value)}")
+    object.__setattr__(reduction, name, int(value))
+
+
+def check_outputs(reduction: Reduction, expected: int, n_outputs: int) -> None:
+    """Refuse keys whose values have another number of columns than the reduction.
+
+    Raises
+    ------
+    InputError
+        Naming both numbers.
+    """
+    name = type(reduction).__name__
+    if n_outputs == 0:
+        raise InputError(f"{name} needs values, one row per key, got none; give lp.Keys(x, values)")
+    if n_outputs != expected:
+        raise InputError(
+            f"{name} was made for n_outputs={expected}, got keys with {n_outputs} value(s) each; "
+            "the two must be equal"
+        )
 
 
 def weights_and_shift(shift: Array, log_w: Array) -> tuple[Array, Array, Array]:

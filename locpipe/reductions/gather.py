@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from array_api_compat import array_namespace
 
 from locpipe.blocks import Array, KeyBlock, QueryBlock, Tile
 from locpipe.errors import InputError
-from locpipe.reductions.base import NO_KEY, Reduction, full
+from locpipe.reductions.base import NO_KEY, Reduction, check_outputs, check_whole, full
 from locpipe.reductions.top_k import best_columns, best_order
 
 __all__ = ["Gather", "Gathered"]
@@ -56,15 +56,26 @@ class Gather(Reduction):
     k: int
     n_features: int
     n_outputs: int = 0
+    ranks: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if self.k < 1:
-            raise InputError(f"k must be at least 1, got {self.k}")
+        for name, least in (("k", 1), ("n_features", 1), ("n_outputs", 0)):
+            check_whole(self, name, least)
 
     @property
     def tile_arrays(self) -> int:
         """As of `TopK`."""
         return 4
+
+    def check(self, *, query_features: int, key_features: int, n_outputs: int) -> None:
+        """Rows and values as wide as there is room for."""
+        if key_features != self.n_features:
+            raise InputError(
+                f"Gather was made for n_features={self.n_features}, got keys with {key_features} "
+                "feature(s); the two must be equal"
+            )
+        if self.n_outputs:
+            check_outputs(self, self.n_outputs, n_outputs)
 
     def init(self, q: QueryBlock) -> Gathered:
         """No key yet."""

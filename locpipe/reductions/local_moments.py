@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
-from math import comb
+from math import comb, inf, nan
+from numbers import Real
 from typing import Any, NamedTuple
 
 from array_api_compat import array_namespace
 
 from locpipe.blocks import Array, KeyBlock, QueryBlock, Tile
-from locpipe.errors import InputError
-from locpipe.reductions.base import Reduction, full, merge_shifts, weights_and_shift
+from locpipe.errors import InputError, shown
+from locpipe.reductions.base import (
+    Reduction,
+    check_outputs,
+    check_whole,
+    full,
+    merge_shifts,
+    weights_and_shift,
+)
 
 __all__ = [
     "LocalMoments",
@@ -76,7 +84,7 @@ class LocalMoments(Reduction):
     Raises
     ------
     InputError
-        If the moments are more than 512 numbers per query.
+        If the moments are more than 512 numbers per query, or a parameter is out of range.
 
     References
     ----------
@@ -88,9 +96,10 @@ class LocalMoments(Reduction):
     n_outputs: int = 0
 
     def __post_init__(self) -> None:
+        check_whole(self, "order", 0)
+        check_whole(self, "n_outputs", 0)
+        object.__setattr__(self, "scale", _positive(self.scale))
         d, p = len(self.scale), self.order
-        if p < 0:
-            raise InputError(f"order must be 0 or more, got {p}")
         size = comb(d + 2 * p, d) + comb(d + p, d) * self.n_outputs
         if size > MAX_STREAMED:
             raise InputError(
@@ -105,6 +114,17 @@ class LocalMoments(Reduction):
         d, degree = len(self.scale), 2 * self.order
         sizes = [comb(d + n - 1, n) for n in range(degree + 1)]
         return d + 2 + max(a + b for a, b in zip([0, *sizes], sizes, strict=False))
+
+    def check(self, *, query_features: int, key_features: int, n_outputs: int) -> None:
+        """One number of `scale` per feature, and as many values as outputs."""
+        for rows, d in (("queries", query_features), ("keys", key_features)):
+            if d != len(self.scale):
+                raise InputError(
+                    f"LocalMoments was made with {len(self.scale)} number(s) in scale, got {rows} "
+                    f"with {d} feature(s); give one number per feature"
+                )
+        if self.n_outputs:
+            check_outputs(self, self.n_outputs, n_outputs)
 
     def init(self, q: QueryBlock) -> LocalMomentsState:
         """No mass."""
@@ -142,6 +162,17 @@ class LocalMoments(Reduction):
     def finalize(self, state: Any, empty: float) -> LocalMomentsState:
         """The sums as they are; a query with no neighbour has a zeroth moment of 0."""
         return LocalMomentsState(*state)
+
+
+def _positive(scale: Any) -> tuple[float, ...]:
+    """A scale as a tuple of floats, each of which can be divided by."""
+    numbers = scale if isinstance(scale, Iterable) and not isinstance(scale, str) else ()
+    found = tuple(float(h) if isinstance(h, Real) else nan for h in numbers)
+    if not found or not all(0 < h < inf for h in found):
+        raise InputError(
+            f"scale must be a tuple of positive numbers, one per feature, got {shown(scale)}"
+        )
+    return found
 
 
 def differences(q: Array, k: Array, scale: tuple[float, ...]) -> list[Array]:

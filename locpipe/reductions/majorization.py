@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isfinite
 from typing import ClassVar, NamedTuple
 
 from array_api_compat import array_namespace
@@ -10,7 +11,7 @@ from array_api_compat import array_namespace
 from locpipe.blocks import Array, KeyBlock, QueryBlock, Tile
 from locpipe.distance import squared_distances
 from locpipe.errors import InputError
-from locpipe.reductions.base import Reduction, full
+from locpipe.reductions.base import Reduction, check_whole, full
 
 __all__ = ["MajorizationStep", "MajorizationSums"]
 
@@ -53,6 +54,18 @@ class MajorizationStep(Reduction):
 
     n_components: int
     reads_kernel: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        check_whole(self, "n_components", 1)
+
+    def check(self, *, query_features: int, key_features: int, n_outputs: int) -> None:
+        """As many features as components."""
+        for rows, d in (("queries", query_features), ("keys", key_features)):
+            if d != self.n_components:
+                raise InputError(
+                    f"MajorizationStep was made for n_components={self.n_components}, got {rows} "
+                    f"with {d} feature(s); the two must be equal"
+                )
 
     def init(self, q: QueryBlock) -> MajorizationSums:
         """Empty sums."""
@@ -104,12 +117,27 @@ def _apart(distance: Array) -> Array:
 
 
 def _cells(pair: Tile) -> tuple[Array, Array]:
-    """Dissimilarities and weights in float64; a missing cell has weight 0."""
+    """Dissimilarities and weights in float64; a missing cell has weight 0.
+
+    Raises
+    ------
+    InputError
+        If a dissimilarity is infinite, or the weight of a cell is negative, NaN or infinite.
+    """
     xp = array_namespace(*pair)
     delta = xp.astype(pair[0], xp.float64, copy=False)
     w = xp.astype(pair[1], xp.float64, copy=False) if len(pair) > 1 else xp.ones_like(delta)
-    # A sum is NaN if any term is: one quick pass, and mostly there is none.
-    if not bool(xp.isnan(xp.sum(delta))):
-        return delta, w
-    missing, zero = xp.isnan(delta), xp.zeros((), dtype=xp.float64)
-    return xp.where(missing, zero, delta), xp.where(missing, zero, w)
+    # A sum is NaN or infinite if any term is: one quick pass, and mostly there is none.
+    if not isfinite(xp.sum(delta)):
+        missing, zero = xp.isnan(delta), xp.zeros((), dtype=xp.float64)
+        delta, w = xp.where(missing, zero, delta), xp.where(missing, zero, w)
+        if bool(xp.any(xp.isinf(delta))):
+            raise InputError(
+                "dissimilarities must be finite, got an infinite one; NaN marks a missing cell"
+            )
+    if len(pair) > 1 and not (isfinite(xp.sum(w)) and xp.min(w) >= 0):
+        raise InputError(
+            "weights of cells must be finite and non-negative, got one that is not; "
+            "0 takes a cell out"
+        )
+    return delta, w

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from array_api_compat import array_namespace, is_numpy_namespace
 
 from locpipe.blocks import Array, KeyBlock, QueryBlock, Tile
-from locpipe.errors import InputError
-from locpipe.reductions.base import NO_KEY, Reduction, full
+from locpipe.reductions.base import NO_KEY, Reduction, check_whole, full
 
 __all__ = ["TopK", "TopKState", "best_columns", "best_order"]
 
@@ -31,10 +30,10 @@ class TopK(Reduction):
     """
 
     k: int
+    ranks: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if self.k < 1:
-            raise InputError(f"k must be at least 1, got {self.k}")
+        check_whole(self, "k", 1)
 
     @property
     def tile_arrays(self) -> int:

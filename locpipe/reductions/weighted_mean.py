@@ -8,7 +8,15 @@ from typing import NamedTuple
 from array_api_compat import array_namespace
 
 from locpipe.blocks import Array, KeyBlock, QueryBlock, Tile
-from locpipe.reductions.base import Reduction, fill_empty, full, merge_shifts, weights_and_shift
+from locpipe.reductions.base import (
+    Reduction,
+    check_outputs,
+    check_whole,
+    fill_empty,
+    full,
+    merge_shifts,
+    weights_and_shift,
+)
 
 __all__ = ["WeightedMean", "WeightedMeanState"]
 
@@ -34,10 +42,17 @@ class WeightedMean(Reduction):
 
     n_outputs: int
 
+    def __post_init__(self) -> None:
+        check_whole(self, "n_outputs", 1)
+
     @property
     def tile_arrays(self) -> int:
         """As of `LogMass`."""
         return 3
+
+    def check(self, *, query_features: int, key_features: int, n_outputs: int) -> None:
+        """As many values as outputs."""
+        check_outputs(self, self.n_outputs, n_outputs)
 
     def init(self, q: QueryBlock) -> WeightedMeanState:
         """No mass."""

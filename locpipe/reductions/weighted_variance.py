@@ -8,7 +8,15 @@ from typing import NamedTuple
 from array_api_compat import array_namespace
 
 from locpipe.blocks import Array, KeyBlock, QueryBlock, Tile
-from locpipe.reductions.base import Reduction, fill_empty, full, merge_shifts, weights_and_shift
+from locpipe.reductions.base import (
+    Reduction,
+    check_outputs,
+    check_whole,
+    fill_empty,
+    full,
+    merge_shifts,
+    weights_and_shift,
+)
 
 __all__ = ["WeightedVariance", "WeightedVarianceState"]
 
@@ -19,15 +27,17 @@ class WeightedVarianceState(NamedTuple):
     Attributes
     ----------
     shift, mass : arrays (n_queries,)
-    mean : array (n_queries, n_outputs)
-        ``sum w v / sum w``; 0 before any key.
+    mean, rest : arrays (n_queries, n_outputs)
+        ``sum w v / sum w = mean + rest``, the second below the last place of the first; 0 before
+        any key.
     squares : array (n_queries, n_outputs)
-        ``sum w (v - mean)^2``
+        ``sum w (v - mean - rest)^2``
     """
 
     shift: Array
     mass: Array
     mean: Array
+    rest: Array
     squares: Array
 
 
@@ -43,7 +53,8 @@ class WeightedVariance(Reduction):
     -----
     Squares are summed about a running mean, so values far from 0 lose nothing:
     ``Q = Q_a + Q_b + (m_b - m_a)^2 s_a s_b / (s_a + s_b)`` (Chan, Golub and LeVeque 1983, eq. 2.1,
-    with masses for counts).  O(n_queries n_keys n_outputs) time.
+    with masses for counts).  The mean is the sum of two floats (Dekker 1971): one would be off by
+    its last place, 1e-7 for values near 1e9.  O(n_queries n_keys n_outputs) time.
 
     Examples
     --------
@@ -56,15 +67,23 @@ class WeightedVariance(Reduction):
 
     n_outputs: int
 
+    def __post_init__(self) -> None:
+        check_whole(self, "n_outputs", 1)
+
     @property
     def tile_arrays(self) -> int:
         """Weights, and the weighted squares of one output at a time."""
         return 4
 
+    def check(self, *, query_features: int, key_features: int, n_outputs: int) -> None:
+        """As many values as outputs."""
+        check_outputs(self, self.n_outputs, n_outputs)
+
     def init(self, q: QueryBlock) -> WeightedVarianceState:
         """No mass."""
         zeros = full(q, (self.n_outputs,), 0.0)
-        return WeightedVarianceState(full(q, (), float("-inf")), full(q, (), 0.0), zeros, zeros)
+        sums = Sums(full(q, (), 0.0), zeros, zeros, zeros)
+        return WeightedVarianceState(full(q, (), float("-inf")), *sums)
 
     def update(
         self,
@@ -75,25 +94,29 @@ class WeightedVariance(Reduction):
         pair: Tile | None = None,
     ) -> WeightedVarianceState:
         """Add a tile's values."""
-        xp = array_namespace(log_w)
         shift, scale, w = weights_and_shift(state.shift, log_w)
+        return WeightedVarianceState(shift, *_joined(_scaled(state, scale), self._sums(w, k)))
+
+    def _sums(self, w: Array, k: KeyBlock) -> Sums:
+        """Those of a tile."""
+        xp = array_namespace(w)
         values: Array = k.values
         mass = xp.sum(w, axis=1)
         mean = (w @ values) / _or_one(mass)[:, None]
-        squares = [_squares_about(w, values[:, j], mean[:, j]) for j in range(self.n_outputs)]
-        old = (scale * state.mass, state.mean, scale[:, None] * state.squares)
-        return _joined(shift, old, (mass, mean, xp.stack(squares, axis=1)))
+        outputs = [_about(w, mass, values[:, j], mean[:, j]) for j in range(self.n_outputs)]
+        rest, squares = (xp.stack(arrays, axis=1) for arrays in zip(*outputs, strict=True))
+        return Sums(mass, *_two_sum(mean, rest), squares)
 
     def merge(self, a: WeightedVarianceState, b: WeightedVarianceState) -> WeightedVarianceState:
         """Bring both to the larger shift and join them about their common mean."""
         shift, ca, cb = merge_shifts(a.shift, b.shift)
-        at_shift = [(c * s.mass, s.mean, c[:, None] * s.squares) for c, s in ((ca, a), (cb, b))]
-        return _joined(shift, *at_shift)
+        return WeightedVarianceState(shift, *_joined(_scaled(a, ca), _scaled(b, cb)))
 
     def finalize(self, state: WeightedVarianceState, empty: float) -> tuple[Array, Array]:
         """Mean, and squares over mass."""
         variance = state.squares / _or_one(state.mass)[:, None]
-        return fill_empty(state.mean, state.mass, empty), fill_empty(variance, state.mass, empty)
+        mean = state.mean + state.rest
+        return fill_empty(mean, state.mass, empty), fill_empty(variance, state.mass, empty)
 
     def no_neighbour(self, state: WeightedVarianceState) -> Array:
         """Where the mass is 0."""
@@ -101,23 +124,54 @@ class WeightedVariance(Reduction):
         return empty
 
 
-Sums = tuple[Array, Array, Array]
-"""Mass, mean and squares at one shift."""
+class Sums(NamedTuple):
+    """A state at a shift that is known."""
+
+    mass: Array
+    mean: Array
+    rest: Array
+    squares: Array
 
 
-def _joined(shift: Array, a: Sums, b: Sums) -> WeightedVarianceState:
-    (mass_a, mean_a, squares_a), (mass_b, mean_b, squares_b) = a, b
-    mass = mass_a + mass_b
-    gap, part = mean_b - mean_a, (mass_b / _or_one(mass))[:, None]
-    squares = squares_a + squares_b + gap * gap * mass_a[:, None] * part
-    return WeightedVarianceState(shift, mass, mean_a + gap * part, squares)
+def _scaled(state: WeightedVarianceState, scale: Array) -> Sums:
+    squares = scale[:, None] * state.squares
+    return Sums(scale * state.mass, state.mean, state.rest, squares)
 
 
-def _squares_about(w: Array, values: Array, mean: Array) -> Array:
-    """``sum_i w_i (v_i - mean)^2`` per query, of one output."""
+def _joined(a: Sums, b: Sums) -> Sums:
+    """Sums of both: the mean moves from the heavier one towards the other."""
+    a_leads = a.mass >= b.mass
+    lead, other = _picked(a_leads, a, b), _picked(a_leads, b, a)
+    mass = a.mass + b.mass
+    gap, error = _two_sum(other.mean, -lead.mean)
+    gap = gap + (error + (other.rest - lead.rest))
+    part = (other.mass / _or_one(mass))[:, None]
+    mean, lost = _two_sum(lead.mean, gap * part)
+    squares = a.squares + b.squares + gap * gap * (lead.mass[:, None] * part)
+    return Sums(mass, *_two_sum(mean, lead.rest + lost), squares)
+
+
+def _picked(mask: Array, a: Sums, b: Sums) -> Sums:
+    """Rows of `a` where the mask holds, else of `b`."""
+    xp = array_namespace(mask)
+    pairs = zip(a, b, strict=True)
+    return Sums(*(xp.where(mask if x.ndim == 1 else mask[:, None], x, y) for x, y in pairs))
+
+
+def _two_sum(a: Array, b: Array) -> tuple[Array, Array]:
+    """``a + b`` and what rounding took from it (Knuth 1969, section 4.2.2, theorem B)."""
+    total = a + b
+    of_b = total - a
+    return total, (a - (total - of_b)) + (b - of_b)
+
+
+def _about(w: Array, mass: Array, values: Array, mean: Array) -> tuple[Array, Array]:
+    """What the mean of one output is off by, and squares about the mean put right."""
     xp = array_namespace(w)
     gap = values[None, :] - mean[:, None]
-    return xp.vecdot(w * gap, gap)
+    rest = xp.vecdot(w, gap) / _or_one(mass)
+    gap = gap - rest[:, None]
+    return rest, xp.vecdot(w * gap, gap)
 
 
 def _or_one(mass: Array) -> Array:

@@ -55,7 +55,7 @@ def test_places_without_a_key():
 
 
 def test_clear_errors():
-    with pytest.raises(InputError, match="k must be at least 1, got 0"):
+    with pytest.raises(InputError, match="k must be a whole number of at least 1, got 0"):
         TopK(0)
     q = QueryBlock(np.zeros((1, 2)))
     with pytest.raises(InputError, match="needs the dissimilarities"):

@@ -91,5 +91,5 @@ def test_places_without_a_key_have_no_weight():
 
 
 def test_k_is_checked():
-    with pytest.raises(InputError, match="k must be at least 1, got 0"):
+    with pytest.raises(InputError, match="k must be a whole number of at least 1, got 0"):
         Gather(0, 2)

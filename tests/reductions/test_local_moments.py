@@ -51,5 +51,5 @@ def test_sizes_are_bounded():
         match=r"more than 512; use Gather\(k, \.\.\.\) with gathered_moments or local_design",
     ):
         LocalMoments(2, (1.0,) * 10)
-    with pytest.raises(InputError, match="order must be 0 or more, got -1"):
+    with pytest.raises(InputError, match="order must be a whole number of at least 0, got -1"):
         LocalMoments(-1, (1.0,))

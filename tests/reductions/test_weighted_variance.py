@@ -1,5 +1,6 @@
 """Local mean and variance in one pass."""
 
+import dask.array as da
 import numpy as np
 import pytest
 from hypothesis import given
@@ -22,11 +23,11 @@ def test_mean_and_variance_equal_their_definition(seed, offset):
     mean, variance = fold(WeightedVariance(3), q, lp.Keys(k, values=v + offset), kernel)
     w = np.exp(log_weights_reference(q, k, 0.5))
     w /= w.sum(1, keepdims=True)
+    v = (v + offset) - offset  # what the float64 values are
     expected = w @ v
     gap = v[None] - expected[:, None]
     np.testing.assert_allclose(mean - offset, expected, rtol=0, atol=1e-12 + 1e-15 * abs(offset))
-    tolerance = 1e-12 if offset == 0 else 1e-8 if abs(offset) < 1e7 else 1e-5
-    np.testing.assert_allclose(variance, np.einsum("qk,qkj->qj", w, gap**2), rtol=tolerance)
+    np.testing.assert_allclose(variance, np.einsum("qk,qkj->qj", w, gap**2), rtol=1e-11)
 
 
 def test_values_far_from_zero_that_an_offset_of_squares_would_lose():
@@ -61,3 +62,28 @@ def test_no_neighbour_takes_the_value_of_the_nearest():
     mean, variance = lp.fold(WeightedVariance(1), queries, keys, kernel, empty="nearest")
     np.testing.assert_array_equal(mean[:, 0], [2.5, 5.0, 2.0])
     np.testing.assert_array_equal(variance[:, 0], [0.25, 0.0, 0.0])
+
+
+@pytest.mark.parametrize("offset", [1e9, -1e12])
+@pytest.mark.parametrize("chunks", [None, 7, 300, 1999])
+def test_many_tiles_of_values_far_from_zero_are_exact(offset, chunks):
+    rng = np.random.default_rng(0)
+    k, v = rng.normal(size=2000), offset + rng.normal(scale=0.01, size=2000)
+    v[0], k[0] = 0.0, 6.0  # nearly weightless: no origin to measure from
+    q = rng.normal(size=3)
+    values, x = (v, k) if chunks is None else (da.from_array(a, chunks=chunks) for a in (v, k))
+    _, variance = lp.fold(
+        WeightedVariance(1), q, lp.Keys(x, values=values), lp.kernels.Gaussian(0.3)
+    )
+    w = np.exp(log_weights_reference(q[:, None], k[:, None], 0.3))
+    w /= w.sum(1, keepdims=True)
+    near, w = np.longdouble(v) - np.longdouble(offset), np.longdouble(w)
+    expected = w @ near**2 - (w @ near) ** 2
+    np.testing.assert_allclose(np.asarray(variance)[:, 0], np.float64(expected), rtol=1e-10)
+
+
+def test_equal_values_have_no_variance():
+    keys = lp.Keys(np.linspace(0, 1, 1000), values=np.full(1000, 1e9 + 0.1))
+    mean, variance = lp.fold(WeightedVariance(1), [0.3], keys, lp.kernels.Gaussian(0.3))
+    assert mean[0, 0] == 1e9 + 0.1
+    assert variance[0, 0] < 1e-30

@@ -103,12 +103,13 @@ class Operation:
         states: tuple[State, State] | None = None,
     ) -> tuple[State, State]:
         """States of two blocks of the same rows over each other's keys, each pair weighed once."""
-        if self.kernel is None:
+        kernel = self._weighing()
+        if kernel is None:
             raise InputError("rows meet each other under a kernel, got None")
         states = (self.reduction.init(q_a), self.reduction.init(q_b)) if states is None else states
         a, b = Rows(q_a, k_a), Rows(q_b, k_b)
         with single_threaded_libraries():
-            return fold_mutual(self.reduction, states, a, b, self.kernel)
+            return fold_mutual(self.reduction, states, a, b, kernel)
 
     def summary(self, keys: AnyKeys, start: int = 0, stop: int | None = None) -> Any:
         """Summary of a span of keys, a leaf of the strategy ``summary``; None of no keys."""
@@ -167,7 +168,12 @@ class Operation:
 
     def _step(self, q: QueryBlock, state: State, k: KeyBlock) -> State:
         k = _present(k) if self.weights_as_mask else k
-        return dense.fold(self.reduction, state, q, k, self.kernel, self.pairs)
+        return dense.fold(self.reduction, state, q, k, self._weighing(), self.pairs)
+
+    def _weighing(self) -> Kernel | None:
+        """The kernel, exact where keys are ranked."""
+        kernel = self.kernel
+        return kernel.exact() if kernel is not None and self.reduction.ranks else kernel
 
 
 def with_ranks(q: QueryBlock, state: Any) -> QueryBlock:

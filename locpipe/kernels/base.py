@@ -96,6 +96,10 @@ class Kernel(ABC):
         """
         return None
 
+    def exact(self) -> Kernel:
+        """The kernel that rankings use: equal rows have log weights that are equal to the bit."""
+        return self
+
     def pair_sources(self) -> tuple[PairSource, ...]:
         """What is read per pair; each must have shape (n_queries, n_keys)."""
         return ()

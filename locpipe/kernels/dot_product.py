@@ -8,6 +8,7 @@ from math import sqrt
 from array_api_compat import array_namespace
 
 from locpipe.blocks import Array, KeyBlock, QueryBlock
+from locpipe.distance import LARGEST_SQUARE
 from locpipe.errors import InputError
 from locpipe.kernels.base import Kernel, KernelSpec, as_number
 
@@ -66,13 +67,49 @@ class DotProduct(Kernel):
         """Itself: the larger the product, the nearer."""
         return self
 
+    def exact(self) -> Kernel:
+        """Products summed feature by feature."""
+        from locpipe.kernels.exact import ExactDotProduct
+
+        return ExactDotProduct(self)
+
+    def factor(self, n_features: int) -> float:
+        """The scale, or its default."""
+        return 1 / sqrt(n_features) if self.scale is None else self.scale
+
     def log_weights(self, q: QueryBlock, k: KeyBlock) -> Array:
-        """``scale <q, k>`` (n_queries, n_keys)."""
+        """``scale <q, k>`` (n_queries, n_keys).
+
+        Raises
+        ------
+        InputError
+            If a product exceeds 1e305 in size.
+        """
         xp = array_namespace(q.data, k.data)
-        scale = 1 / sqrt(q.data.shape[1]) if self.scale is None else self.scale
-        return (scale * q.data) @ xp.permute_dims(k.data, (1, 0))
+        scaled = self.factor(int(q.data.shape[1])) * q.data
+        return check_products(scaled @ xp.permute_dims(k.data, (1, 0)), scaled, k.data)
 
     def lower(self, n_features: int) -> KernelSpec:
         """A product of coordinates: no distance, no bound."""
-        scale = 1 / sqrt(n_features) if self.scale is None else self.scale
-        return KernelSpec("dot", "dot", (scale,) * n_features)
+        return KernelSpec("dot", "dot", (self.factor(n_features),) * n_features)
+
+
+def check_products(products: Array, scaled: Array, keys: Array) -> Array:
+    """The products, once it is sure that differences of them are numbers.
+
+    Raises
+    ------
+    InputError
+        If one exceeds 1e305 in size.
+    """
+    xp = array_namespace(products)
+    if 0 in products.shape:
+        return products
+    # No product exceeds this bound, which costs a look at the rows instead of all pairs.
+    bound = float(xp.max(xp.abs(scaled))) * float(xp.max(xp.abs(keys))) * keys.shape[1]
+    if not bound <= LARGEST_SQUARE and not bool(xp.all(xp.abs(products) <= LARGEST_SQUARE)):
+        raise InputError(
+            f"scale times a dot product must be at most {LARGEST_SQUARE:g} in size, got more; "
+            "take a smaller scale or other units"
+        )
+    return products

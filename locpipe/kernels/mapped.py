@@ -68,6 +68,10 @@ class Mapped(Kernel):
         score = self.kernel.nearness()
         return None if score is None else replace(self, kernel=score)
 
+    def exact(self) -> Mapped:
+        """The inner kernel's, seen through the views."""
+        return replace(self, kernel=self.kernel.exact())
+
     def pair_sources(self) -> tuple[PairSource, ...]:
         """Those of the inner kernel."""
         return self.kernel.pair_sources()

@@ -41,6 +41,10 @@ class Normalized(Kernel):
         """As the inner kernel."""
         return self.kernel.nearness()
 
+    def exact(self) -> Normalized:
+        """The inner kernel's, normalised."""
+        return Normalized(self.kernel.exact())
+
     def pair_sources(self) -> tuple[PairSource, ...]:
         """Those of the inner kernel."""
         return self.kernel.pair_sources()

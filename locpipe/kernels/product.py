@@ -65,6 +65,10 @@ class Product(Kernel):
             return None
         return Product(tuple(s or f for s, f in zip(scores, self.factors, strict=True)))
 
+    def exact(self) -> Product:
+        """Product of the factors' exact kernels."""
+        return Product(tuple(factor.exact() for factor in self.factors))
+
     def pair_sources(self) -> tuple[PairSource, ...]:
         """Those of all factors."""
         return tuple(source for factor in self.factors for source in factor.pair_sources())

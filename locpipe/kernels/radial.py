@@ -124,6 +124,13 @@ class Radial(Kernel):
         """Minus the squared distance in bandwidths."""
         return InBandwidths(self)
 
+    def exact(self) -> Kernel:
+        """The same profile of distances from differences; log weights of one's own stay."""
+        from locpipe.kernels.exact import ExactRadial
+
+        plain = type(self).log_weights is Radial.log_weights
+        return ExactRadial(self) if self.smooth and plain else self
+
     def scale(self, n_features: int) -> tuple[float, ...]:
         """Bandwidth per feature."""
         if isinstance(self.bandwidth, float):
@@ -167,8 +174,12 @@ class Radial(Kernel):
 
     def log_weights(self, q: QueryBlock, k: KeyBlock) -> Array:
         """Log profile of every pair (n_queries, n_keys)."""
+        return self.log_weights_within(q, k, _LOG_TOLERANCE if self.smooth else 0.0)
+
+    def log_weights_within(self, q: QueryBlock, k: KeyBlock, tolerance: float) -> Array:
+        """Log profile of squared distances that may be wrong by `tolerance`."""
         xp, n_features = array_namespace(q.data), int(q.data.shape[1])
-        u2 = self.squared_distances(q, k, _LOG_TOLERANCE if self.smooth else 0.0)
+        u2 = self.squared_distances(q, k, tolerance)
         if not self.allows_missing:
             return self.log_profile(u2, n_features)
         none, u2 = xp.isinf(u2), bounded(u2)

@@ -66,13 +66,16 @@ def seeds() -> st.SearchStrategy[int]:
     return st.integers(0, 2**32 - 1)
 
 
-def cases(sizes: tuple[int, int] | None = None) -> st.SearchStrategy[Case]:
-    """These numbers of queries and keys, or up to 8 and 12, with and without ties, bandwidths."""
+def cases(sizes: tuple[int, int] | None = None, least_keys: int = 1) -> st.SearchStrategy[Case]:
+    """These numbers of queries and keys, or up to 8 and 12, with and without ties, bandwidths.
+
+    `least_keys` raises both ends of the number of keys.
+    """
     return st.builds(
         Case,
         seed=seeds(),
         n_queries=st.integers(1, 8) if sizes is None else st.just(sizes[0]),
-        n_keys=st.integers(1, 12) if sizes is None else st.just(sizes[1]),
+        n_keys=st.integers(least_keys, 11 + least_keys) if sizes is None else st.just(sizes[1]),
         ties=st.booleans(),
         bandwidths=st.booleans(),
     )

@@ -1,5 +1,7 @@
 """Every reduction obeys the laws."""
 
+from math import inf
+
 from locpipe import reductions
 from locpipe.reductions import (
     ArgBest,
@@ -19,16 +21,15 @@ from locpipe.testing import ReductionLaws
 class TestLogMass(ReductionLaws):
     reduction = LogMass()
     shift = ("adds", "invariant", "invariant")
+    empty = (-inf, 0.0, None)
 
 
 class TestWeightedMean(ReductionLaws):
     reduction = WeightedMean(2)
-    shift = "invariant"
 
 
 class TestWeightedVariance(ReductionLaws):
     reduction = WeightedVariance(2)
-    shift = "invariant"
     # A variance of nearly equal values is a small difference of large ones.
     rtol = 1e-7
 
@@ -36,50 +37,58 @@ class TestWeightedVariance(ReductionLaws):
 class TestWeightedSum(ReductionLaws):
     reduction = WeightedSum(2)
     shift = "scales"
+    empty = 0.0
 
 
 class TestTopK(ReductionLaws):
     reduction = TopK(3)
     shift = ("adds", "invariant")
+    empty = (-inf, "given")
 
 
 class TestTopKBeyondTheKeys(ReductionLaws):
     reduction = TopK(20)
     shift = ("adds", "invariant")
+    empty = (-inf, "given")
     share = 0.25
 
 
 class TestArgBest(ReductionLaws):
     reduction = ArgBest()
     shift = ("adds", "invariant")
+    empty = (-inf, "given")
 
 
 class TestGather(ReductionLaws):
     reduction = Gather(3, 2, 2)
     shift = ("adds", "invariant", "invariant", "invariant")
+    empty = (-inf, "given", "given", "given")
 
 
 class TestGatherWithoutValues(ReductionLaws):
     reduction = Gather(2, 3)
     n_features = 3
+    shift = ("adds", "invariant", "invariant", "invariant")
+    empty = (-inf, "given", "given", "given")
     share = 0.25
 
 
 class TestLocalMoments(ReductionLaws):
     reduction = LocalMoments(1, (0.5, 2.0), 2)
     shift = ("adds", "invariant", "invariant")
+    empty = (-inf, 0.0, 0.0)
 
 
 class TestLocalMomentsOfHigherOrder(ReductionLaws):
     reduction = LocalMoments(2, (0.5, 2.0, 1.0), 2)
     n_features = 3
     shift = ("adds", "invariant", "invariant")
+    empty = (-inf, 0.0, 0.0)
     share = 0.25
 
 
 class TestMajorizationStep(ReductionLaws):
     reduction = MajorizationStep(2)
-    shift = "invariant"
 
 
 def test_every_reduction_is_here():

@@ -11,7 +11,7 @@ from array_api_compat import is_dask_array
 from locpipe.blocks import Array, KeyBlock, PairSource, QueryBlock
 from locpipe.engines.summary import SummaryEngine
 from locpipe.errors import InputError
-from locpipe.graph.inputs import Keys, Queries, as_queries
+from locpipe.graph.inputs import Keys, Queries, as_queries, on_sphere
 from locpipe.graph.layer import log_weight
 from locpipe.graph.lazy import fold_lazily
 from locpipe.graph.operation import Empty, Operation
@@ -22,6 +22,7 @@ from locpipe.graph.sources import ArrayKeys, KeySource
 from locpipe.graph.stream import fold_in_memory
 from locpipe.graph.symmetric import fold_symmetric
 from locpipe.kernels.base import Kernel
+from locpipe.kernels.product import Product
 from locpipe.reductions.base import Reduction
 
 __all__ = ["fold", "fold_checked", "plan_checked"]
@@ -92,9 +93,13 @@ def fold_checked(
     n_threads: int | None = None,
     memory_limit: int | None = None,
     engine: SummaryEngine | None = None,
+    weights_as_mask: bool = False,
 ) -> tuple[Array, ...]:
-    """`fold` for rows that have come through `as_queries` and `checked_keys`."""
-    op = Operation(reduction, kernel, pairs, empty, engine=engine)
+    """`fold` for rows that have come through `as_queries` and `checked_keys`.
+
+    With `weights_as_mask` sample weights only say which keys are there.
+    """
+    op = Operation(reduction, kernel, pairs, empty, engine=engine, weights_as_mask=weights_as_mask)
     queries, keys = _as_blocks(op, queries, keys)
     plan = plan_fold(op, queries, keys, n_threads=n_threads, memory_limit=memory_limit)
     op = replace(op, key_rows=plan.key_rows)
@@ -123,6 +128,8 @@ def _as_blocks(op: Operation, queries: Queries, keys: Any) -> tuple[Queries, Key
     """Rows that fit each other; keys as a source, unless they are lazy."""
     queries, keys = _with_columns(queries), _with_columns(keys)
     _check_sizes(op, queries, keys)
+    if _reads_angles(op.kernel, queries.data.shape[1]):
+        queries, keys = on_sphere(queries), on_sphere(keys)
     op.fallback()  # says now what it would say in a task
     return queries, keys if _is_lazy(keys) or lazy_pairs(op) else _source(keys)
 
@@ -134,6 +141,9 @@ def _check_sizes(op: Operation, queries: Queries, keys: Any) -> None:
         raise InputError(f"{type(op.reduction).__name__} needs a kernel, got None")
     if n_k == 0:
         raise InputError("there must be at least one key, got none")
+    ranking = None if op.kernel is None else op.kernel.ranking()
+    if ranking is not None and ranking.k > n_k:
+        raise InputError(f"k must be at most the number of keys ({n_k}), got {ranking.k}")
     metric = "euclidean" if op.kernel is None else op.kernel.lower(d).metric
     if d != d_k and metric != "none":
         raise InputError(f"queries and keys must have as many features, got {d} and {d_k}")
@@ -147,6 +157,12 @@ def _check_sizes(op: Operation, queries: Queries, keys: Any) -> None:
             raise InputError(
                 f"pairs must have shape (n_queries, n_keys) = ({n_q}, {n_k}), got {source.shape}"
             )
+
+
+def _reads_angles(kernel: Kernel | None, n_features: int) -> bool:
+    """Whether a kernel takes the coordinates for latitudes and longitudes."""
+    factors = kernel.factors if isinstance(kernel, Product) else (kernel,)
+    return any(f is not None and f.lower(n_features).metric == "haversine" for f in factors)
 
 
 def _is_lazy(rows: Any) -> bool:

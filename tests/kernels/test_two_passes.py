@@ -120,10 +120,21 @@ def test_weights_have_the_shape_of_the_pairs(kinds, kind):
 
 
 @pytest.mark.parametrize("weights", ["uniform", "distance", "gaussian"])
-def test_with_fewer_keys_all_are_neighbours(weights):
-    x, y = [0.0, 1.0, 3.0], [1.0, 2.0, 6.0]
-    expected = lp.local_mean([0.5], x, y, Nearest(3, weights))
-    assert_close(lp.local_mean([0.5], x, y, Nearest(7, weights)), expected, 0)
+def test_where_fewer_keys_are_allowed_all_are_neighbours(weights):
+    x, y = [0.0, 1.0, 3.0, 9.0], [1.0, 2.0, 6.0, 8.0]
+    expected = lp.local_mean([0.5], x[:3], y[:3], Nearest(3, weights))
+    there = [1.0, 1.0, 1.0, 0.0]
+    some = lp.local_mean([0.5], x, y, Nearest(4, weights), sample_weight=there)
+    assert_close(some, expected, 0)
+    assert_close(lp.local_mean([0.5], x, y, Nearest(4, weights) * Causal(2)), expected, 0)
+
+
+def test_there_are_as_many_keys_as_neighbours_asked_for():
+    x, y = np.array([[0.0], [1.0], [3.0]]), [1.0, 2.0, 6.0]
+    for keys in (x, chunked(x, 2)):
+        with pytest.raises(InputError, match=r"k must be at most the number of keys \(3\), got 4$"):
+            lp.local_mean([0.5], keys, y, Nearest(4) * ExcludeSelf())
+    assert lp.local_mean([0.5], x, y, Nearest(3)).tolist() == [3.0]
 
 
 def test_missing_values_where_the_kernel_allows_them():

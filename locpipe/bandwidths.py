@@ -130,7 +130,8 @@ def neighbour_bandwidths(
     Raises
     ------
     InputError
-        As `locpipe.nearest`; if `floor` is not between 0 and 1; if no distance is positive.
+        As `locpipe.nearest`; if `floor` is not between 0 and 1; if no distance is positive, or
+        a row has fewer than k neighbours (weights of 0, equal ids, no feature in common).
 
     Notes
     -----
@@ -179,8 +180,13 @@ def neighbour_bandwidths(
 
 def _raised(distances: Array, floor: float) -> Array:
     """Distances rounded up, and none below the floor."""
-    xp = array_namespace(distances)
-    positive = distances[(distances > 0) & xp.isfinite(distances)]
+    xp, limits = array_namespace(distances), array_namespace(distances).finfo(distances.dtype)
+    if distances.shape[0] == 0:
+        return distances
+    wide = xp.astype(distances, xp.float64)  # a fraction of a float16 may be 0 in float16
+    up, least = 1 + 4 * float(limits.eps), float(limits.smallest_normal) * float(limits.eps)
+    _check_finite(wide * up, distances.dtype, float(limits.max))
+    positive = wide[wide > 0]
     if positive.shape[0] == 0:
         raise InputError(
             "bandwidths from neighbours need rows at some distance, and every k-th neighbour is a "
@@ -188,8 +194,19 @@ def _raised(distances: Array, floor: float) -> Array:
         )
     ordered = xp.sort(positive)
     median = 0.5 * (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2])
-    up = 1 + 4 * float(xp.finfo(distances.dtype).eps)
-    return xp.maximum(distances * up, median * floor)
+    return xp.astype(xp.maximum(wide * up, median * floor) + least, distances.dtype)
+
+
+def _check_finite(bandwidths: Array, dtype: Any, largest: float) -> None:
+    xp = array_namespace(bandwidths)
+    beyond = bandwidths > largest
+    if bool(xp.any(beyond)):
+        row = int(xp.argmax(xp.astype(beyond, xp.uint8)))
+        raise InputError(
+            f"bandwidths from neighbours must be finite, got inf for row {row}: fewer than k rows "
+            f"can be its neighbours, or the distance exceeds {dtype}; take a smaller k or a wider "
+            "dtype"
+        )
 
 
 def _checked_clip(clip: object) -> tuple[float, float]:

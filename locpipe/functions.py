@@ -19,7 +19,7 @@ from locpipe.blocks import Array, PairSource
 from locpipe.errors import InputError
 from locpipe.graph import Keys, KeySource, Queries
 from locpipe.graph.fold import fold_checked
-from locpipe.graph.inputs import as_queries, on_sphere, result_dtype
+from locpipe.graph.inputs import as_queries, result_dtype
 from locpipe.graph.prepare import checked_keys
 from locpipe.kernels import Kernel, Nearness, Normalized
 from locpipe.kernels.masks import ExcludeSelf
@@ -185,7 +185,8 @@ def nearest(
     Parameters
     ----------
     queries, keys, **run
-        As in `local_mean`.
+        As in `local_mean`.  Sample weights have no part in a distance: a key of weight 0 is no
+        neighbour, and all others are alike.
     k : int
         Between 1 and the number of keys (less 1 with `exclude_self`).
     metric : {"euclidean", "manhattan", "cosine", "nan-euclidean", "haversine"}
@@ -199,9 +200,11 @@ def nearest(
     Returns
     -------
     distances : array (n_queries, k)
-        Ascending, in feature units, dtype of the queries.
+        Ascending, in feature units, dtype of the queries.  Infinite where fewer than k keys can
+        be neighbours of a query.
     indices : int64 array (n_queries, k)
-        Equal distances stand by ascending key index, whatever the chunking.
+        Equal distances stand by ascending key index, whatever the chunking; -1 where the distance
+        is infinite.
 
     Raises
     ------
@@ -225,12 +228,14 @@ def nearest(
     queries = as_queries(queries, allow_missing=allow_missing)
     keys = keys_of(keys, None, None, allow_missing=allow_missing)
     found = metric_of(metric, int(queries.data.shape[1]))
-    if metric == "haversine":
-        queries, keys = on_sphere(queries), on_sphere(keys)
     best = best_keys(k, keys, exclude_self)
     kernel = Nearness(metric) * ExcludeSelf() if exclude_self else Nearness(metric)
-    score, index = fold_checked(best, queries, keys, kernel, **_never_empty(options))
-    return _cast(found.distance(array_namespace(score).abs(score)), queries), index
+    score, index = fold_checked(
+        best, queries, keys, kernel, **_never_empty(options), weights_as_mask=True
+    )
+    xp = array_namespace(score)
+    distance = xp.where(index < 0, xp.inf, found.distance(xp.abs(score)))
+    return _cast(distance, queries), index
 
 
 def fold(
@@ -296,7 +301,7 @@ def best_keys(k: Any, keys: Keys | KeySource, exclude_self: bool = False) -> Top
     if k > n_keys - exclude_self:
         raise InputError(
             f"k must be at most the number of keys that can be neighbours "
-            f"({n_keys - exclude_self}), got {k}"
+            f"({max(0, n_keys - exclude_self)}), got {k}"
         )
     return TopK(int(k))
 

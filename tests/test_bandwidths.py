@@ -164,3 +164,40 @@ def test_bad_input():
     lazy = lp.neighbour_bandwidths(da.ones(4, chunks=2), 1)
     with pytest.raises(InputError, match="every k-th neighbour is a duplicate"):
         lazy.compute(scheduler="sync")
+
+
+@pytest.mark.parametrize("kind", ["memory", "dask"])
+def test_without_k_neighbours_there_is_no_bandwidth(kind):
+    def given(x):
+        return da.from_array(x, chunks=(2, -1)) if kind == "dask" else x
+
+    apart = np.array([[1.0, np.nan], [np.nan, 2.0], [3.0, 1.0], [4.0, 1.0]])
+    x = np.arange(4.0)[:, None]
+    calls = [
+        (0, lambda: lp.neighbour_bandwidths(given(apart), 3, metric="nan-euclidean")),
+        (1, lambda: lp.neighbour_bandwidths(lp.Queries(given(x), ids=[0, 5, 5, 5]), 2)),
+        (0, lambda: lp.neighbour_bandwidths(x, 2, lp.Keys(given(x), sample_weight=[0, 1, 0, 0]))),
+        (0, lambda: lp.neighbour_bandwidths(given(x.astype("f2") * 20000), 3, given(x + 9e4))),
+    ]
+    for row, call in calls:
+        message = f"must be finite, got inf for row {row}: fewer than k rows can be its neighbours"
+        with np.errstate(over="ignore"), pytest.raises(InputError, match=message):
+            np.asarray(call())
+
+
+def test_narrow_numbers_give_positive_bandwidths():
+    x = np.array([0, 0, 6e-8, 2e-7, 1e-6, 2e-5], np.float16)
+    bandwidths = lp.neighbour_bandwidths(x, 1)
+    assert bandwidths.dtype == np.float16
+    assert (bandwidths > 0).all()
+    inside = np.exp(lp.log_mass(lp.Queries(x, bandwidth=bandwidths), x, Uniform()))
+    assert (np.round(inside) >= 2).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_no_queries_no_bandwidths(dtype):
+    none, keys = np.zeros((0, 2), dtype), np.ones((3, 2))
+    bandwidths = lp.neighbour_bandwidths(none, 1, keys)
+    assert (bandwidths.shape, bandwidths.dtype) == ((0,), dtype)
+    lazy = lp.neighbour_bandwidths(none, 1, da.from_array(keys, chunks=2))
+    assert (lazy.compute().shape, lazy.dtype) == ((0,), dtype)

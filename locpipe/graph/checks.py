@@ -63,9 +63,11 @@ def same_array(a: Array, b: Array) -> bool:
 
 
 def _unchecked_name(array: Any) -> str:
-    """Name of the Dask array that passes its chunks through the check that `array` is."""
+    """Name of the Dask array that passes its chunks through the checks that end in `array`."""
     name: str = array.name
-    return next(iter(array.dask.dependencies[name])) if name.startswith(_CHECKED) else name
+    while name.startswith(_CHECKED):
+        name = next(iter(array.dask.dependencies[name]))
+    return name
 
 
 def _passed(chunk: Array, place: tuple[slice, ...], check: Check, what: str) -> Array:

@@ -107,6 +107,7 @@ class Operation:
         if kernel is None:
             raise InputError("rows meet each other under a kernel, got None")
         states = (self.reduction.init(q_a), self.reduction.init(q_b)) if states is None else states
+        k_a, k_b = (_present(k) if self.weights_as_mask else k for k in (k_a, k_b))
         a, b = Rows(q_a, k_a), Rows(q_b, k_b)
         with single_threaded_libraries():
             return fold_mutual(self.reduction, states, a, b, kernel)

@@ -87,7 +87,7 @@ class QueryBlock:
         given = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "start"}
         if self.start != UNKNOWN_START:
             given |= {"ids": row_ids(self), "time": row_times(self)}
-        cut = {name: None if array is None else array[mask, ...] for name, array in given.items()}
+        cut = {name: None if array is None else array[mask] for name, array in given.items()}
         return QueryBlock(start=UNKNOWN_START, **cut)
 
 

@@ -19,9 +19,13 @@ __all__ = ["Kernel", "KernelSpec", "Ranking", "as_number"]
 
 def as_number(value: object) -> float | None:
     """`value` as a float if it is a finite real number, else None; a bool is no number."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, Real):
         return None
-    return float(value)
+    try:
+        number = float(value)
+    except OverflowError:  # an integer beyond float64
+        return None
+    return number if isfinite(number) else None
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,9 @@ from typing import ClassVar
 from array_api_compat import array_namespace
 
 from locpipe.blocks import Array, KeyBlock, QueryBlock, row_ids, row_times
-from locpipe.errors import InputError
+from locpipe.errors import InputError, shown
 from locpipe.kernels.base import Kernel, KernelSpec, as_number
+from locpipe.kernels.times import at_most
 
 __all__ = ["Causal", "ExcludeSelf", "Window"]
 
@@ -74,11 +75,11 @@ class Causal(Mask):
 
     def __post_init__(self) -> None:
         if as_number(self.offset) is None:
-            raise InputError(f"offset must be a finite number, got {self.offset!r}")
+            raise InputError(f"offset must be a finite number, got {shown(self.offset)}")
 
     def log_weights(self, q: QueryBlock, k: KeyBlock) -> Array:
         """``-inf`` for keys in the future."""
-        return _log(row_times(k)[None, :] <= row_times(q)[:, None] + self.offset, q.data)
+        return _log(at_most(row_times(k), row_times(q), self.offset), q.data)
 
 
 @dataclass(frozen=True)
@@ -90,9 +91,9 @@ class Window(Mask):
     def __post_init__(self) -> None:
         width = as_number(self.width)
         if width is None or width < 1:
-            raise InputError(f"a window must have width 1 or more, got {self.width!r}")
+            raise InputError(f"a window must have width 1 or more, got {shown(self.width)}")
 
     def log_weights(self, q: QueryBlock, k: KeyBlock) -> Array:
         """``-inf`` outside the window."""
-        lag = row_times(q)[:, None] - row_times(k)[None, :]
-        return _log((lag >= 0) & (lag < self.width), q.data)
+        t, s = row_times(q), row_times(k)
+        return _log(at_most(s, t, 0) & ~at_most(s, t, -self.width), q.data)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import tempfile
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from locpipe import config
+from locpipe.errors import StoreError
 
 __all__ = ["SharedArray"]
 
@@ -25,6 +28,11 @@ class SharedArray:
     ----------
     array : array
         Not copied.
+
+    Raises
+    ------
+    StoreError
+        When it is pickled, if the scratch folder is not there or full.
 
     Examples
     --------
@@ -44,13 +52,39 @@ class SharedArray:
 
     def _written(self) -> Path:
         if self._file is None:
-            with tempfile.NamedTemporaryFile(
-                prefix="locpipe-", suffix=".npy", dir=config.current().scratch, delete=False
-            ) as file:
-                np.save(file, self.array, allow_pickle=False)
-            self._file = Path(file.name)
+            self._file = _saved(np.asarray(self.array), config.current().scratch)
             weakref.finalize(self, _remove, self._file, os.getpid())
         return self._file
+
+
+def _saved(array: np.ndarray[Any, Any], folder: Path) -> Path:
+    """Write an array to a new file; one that could not be written is removed."""
+    with (
+        _told(folder, array.nbytes),
+        tempfile.NamedTemporaryFile(
+            prefix="locpipe-", suffix=".npy", dir=folder, delete=False
+        ) as file,
+    ):
+        path = Path(file.name)
+        try:
+            np.save(file, array, allow_pickle=False)
+            file.flush()  # the last bytes may be what does not fit
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise
+    return path
+
+
+@contextmanager
+def _told(folder: Path, n_bytes: int) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise StoreError(
+            f"the scratch folder {folder} must take {n_bytes:,} bytes that other processes read, "
+            f"but the system says {error.strerror or error}; make room, or choose another folder "
+            "by lp.config.override(scratch=...) or the environment variable TMPDIR"
+        ) from error
 
 
 def _remove(file: Path, owner: int) -> None:

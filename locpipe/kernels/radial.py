@@ -12,7 +12,7 @@ from array_api_compat import array_namespace
 
 from locpipe.blocks import Array, KeyBlock, QueryBlock
 from locpipe.distance import bounded, squared_distances
-from locpipe.errors import InputError
+from locpipe.errors import InputError, shown
 from locpipe.kernels.base import Kernel, KernelSpec
 from locpipe.metrics import METRICS, check_metric, metric_of
 
@@ -43,8 +43,8 @@ def check_bandwidth(bandwidth: object) -> float | tuple[float, ...]:
     in_range = (array >= 1e-150) & (array <= 1e150)
     if array.ndim > 1 or array.size == 0 or not in_range.all():
         raise InputError(
-            "bandwidth must be a positive finite number, or one per feature, "
-            f"got {bandwidth!r}; per-row bandwidths go into lp.Keys or lp.Queries"
+            "bandwidth must be a positive finite number between 1e-150 and 1e150, or one per "
+            f"feature, got {shown(bandwidth)}; per-row bandwidths go into lp.Keys or lp.Queries"
         )
     return float(array) if array.ndim == 0 else tuple(float(h) for h in array)
 
@@ -243,9 +243,7 @@ def row_factor(q: QueryBlock, k: KeyBlock, h: float) -> Array:
     """Product of `h` and the bandwidths that ride in the blocks, that of a pair at (i, j)."""
     xp = array_namespace(q.data)
     smallest = xp.asarray(_SMALLEST, dtype=xp.float64)
-    if q.bandwidth is None:
-        return xp.maximum(h * k.bandwidth[None, :], smallest)
-    factor = (h * q.bandwidth)[:, None]
+    factor: Array = h if q.bandwidth is None else (h * q.bandwidth)[:, None]
     factor = factor if k.bandwidth is None else factor * k.bandwidth[None, :]
     return xp.maximum(factor, smallest)
 

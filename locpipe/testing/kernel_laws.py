@@ -115,7 +115,7 @@ class KernelLaws(Laws):
 
     # What log weights are.
 
-    @law(0.5)
+    @law(0.25)
     def test_values(self, case: Case) -> None:
         """Float64 (n_queries, n_keys), never NaN or +inf, never above the stated bound."""
         q, k = self.blocks(case)
@@ -180,7 +180,7 @@ class KernelLaws(Laws):
             "it on the same ray; set test_farther_weighs_no_more = None if that is meant"
         )
 
-    @law(0.5)
+    @law(0.25)
     def test_tile(self, case: Case) -> None:
         """A tile is a slice of the whole, wherever queries and keys are cut."""
         q, k = self.blocks(case)
@@ -205,7 +205,7 @@ class KernelLaws(Laws):
             mixed[:, :1], whole[:, :1], "with other keys beside it, key 0 weighs otherwise"
         )
 
-    @law(0.5)
+    @law(0.25)
     def test_key_order(self, case: Case) -> None:
         """Keys in another order, with all that they carry, have the same weights."""
         if self.fixed_sizes is not None:
@@ -219,7 +219,7 @@ class KernelLaws(Laws):
 
     # What the kernel says of itself.
 
-    @law(0.5)
+    @law(0.25)
     def test_support(self, case: Case) -> None:
         """No weight beyond the stated support, and some weight within it."""
         spec = self.kernel.lower(self.n_features)
@@ -298,7 +298,7 @@ class KernelLaws(Laws):
 
     # What a run makes of it.
 
-    @law(0.25)
+    @law(0.15)
     def test_strict_arrays(self, case: Case) -> None:
         """Nothing but the array API standard is used: array-api-strict gives the same."""
         if "strict" not in self.kinds:
@@ -313,7 +313,7 @@ class KernelLaws(Laws):
         )
         assert_equal(strict, self.log_weights(q, k), "array-api-strict weighs otherwise")
 
-    @law(0.25)
+    @law(0.1)
     def test_a_constant_on_log_weights_shifts_the_log_mass(self, case: Case) -> None:
         """Log weights near +-700 and beyond neither overflow nor vanish."""
         q, k = self.blocks(case)
@@ -334,19 +334,19 @@ class KernelLaws(Laws):
         )
         assert_log_close(weighted, plain + math.log(factor), 1e-11)
 
-    @law(0.2)
+    @law(0.15)
     def test_far_from_the_origin(self, case: Case) -> None:
         """Rows at an offset of 1e8, float32 ones at a million, are as near as at 0."""
         if not self.goes_by_differences():
             return
-        (q, k), far = on_lattice(*self.blocks(case)), 2.0**27
+        (q, k), by = on_lattice(*self.blocks(case)), 2.0**27
         expected = self.log_weights(q, k)
-        actual = self.log_weights(moved(q, far), moved(k, far))
-        assert_equal(actual, expected, f"{far:g} added to all rows changes weights", 1e-9, 1e-9)
+        actual = self.log_weights(moved(q, by), moved(k, by))
+        assert_equal(actual, expected, f"{by:g} added to all rows changes weights", 1e-9, 1e-9)
         if case.seed % 2:  # whole runs are slower
             return
-        far_q, far_k = (replace(b, data=moved(b, 2.0**20 - 64).data.astype(np.float32))
-                        for b in (q, k))  # fmt: skip
+        far = (moved(q, 1e6), moved(k, 1e6))
+        far_q, far_k = (replace(block, data=block.data.astype(np.float32)) for block in far)
         mass = lp.log_mass(as_queries(far_q), as_keys(far_k), self.kernel)
         assert mass.dtype == np.float32, f"the log mass of float32 queries is {mass.dtype}"
         assert_log_close(mass, lp.log_mass(as_queries(q), as_keys(k), self.kernel), 1e-6)
@@ -358,7 +358,7 @@ class KernelLaws(Laws):
         others = [self.log_weights(moved(q, by), moved(k, by)) for by in (1.0, -5.0, 32.0)]
         return all(np.allclose(log_w, there, rtol=1e-6, atol=1e-6) for log_w in others)
 
-    @law(0.06)
+    @law(0.03)
     def test_chunks_and_array_kinds(self, case: Case) -> None:
         """NumPy, array-api-strict and Dask in any chunks, some of them empty, give the same."""
         (q, k), rng = self.blocks(case), case.rng()
@@ -386,7 +386,7 @@ class KernelLaws(Laws):
         )
         assert_equal(two, one, "two threads give other bits than one", 0, 0)
 
-    @law(0.06)
+    @law(0.04)
     def test_one_query_at_a_time(self, case: Case) -> None:
         """Queries asked one by one get what they get together; no queries get nothing."""
         if self.fixed_sizes is not None:

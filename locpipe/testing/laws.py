@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -183,7 +182,6 @@ def strict_arrays(what: str) -> Iterator[None]:
 def peak_bytes(function: Callable[[], Any]) -> int:
     """Bytes that a call holds at most, beyond what there was."""
     function()  # what is imported or cached at the first call is not counted
-    gc.collect()
     tracemalloc.start()
     try:
         before = tracemalloc.get_traced_memory()[0]

@@ -160,7 +160,7 @@ class ReductionLaws(Laws):
             self.reduction.merge(state, init), state, "merge(state, init) is not state"
         )
 
-    @law()
+    @law(0.5)
     def test_any_partition(self, case: Case) -> None:
         """Keys cut anywhere and merged in any order give what one update gives."""
         problem, rng = self.problem(case), case.rng()
@@ -172,7 +172,7 @@ class ReductionLaws(Laws):
             states.append(self.reduction.merge(a, b))
         self.assert_same(states[0], whole, f"{_cuts(parts)} and merged is not the whole")
 
-    @law(0.5)
+    @law(0.25)
     def test_associative_and_commutative(self, case: Case) -> None:
         """``merge(merge(a, b), c) == merge(a, merge(b, c)) == merge(merge(c, a), b)``."""
         merge = self.reduction.merge
@@ -184,7 +184,7 @@ class ReductionLaws(Laws):
         self.assert_same(left, merge(a, merge(b, c)), f"{cut}, merge is not associative")
         self.assert_same(left, merge(merge(c, a), b), f"{cut}, merge is not commutative")
 
-    @law(0.5)
+    @law(0.25)
     def test_update_is_a_merge(self, case: Case) -> None:
         """``update(state, tile) == merge(state, update(init, tile))``, tile after tile."""
         problem = self.problem(case)
@@ -283,9 +283,9 @@ class ReductionLaws(Laws):
         """With 0 for what is empty no result is NaN, whatever the log weights."""
         results = self.reduction.finalize(self.fold(self.problem(case)), 0.0)
         for i, result in enumerate(results):
-            at = np.argwhere(np.isnan(result)) if result.dtype.kind == "f" else ()
-            assert not len(at), (
-                f"result {i} is NaN at {tuple(map(int, at[0]))} under empty=0; set "
+            at = np.argwhere(np.isnan(result)).tolist() if result.dtype.kind == "f" else []
+            assert not at, (
+                f"result {i} is NaN at {tuple(at[0])} under empty=0; set "
                 "test_results_are_numbers = None if it has no value there"
             )
 

@@ -103,6 +103,8 @@ def make_rows(kernel, case, dtype, offset, weighted):
         data[0][:3] = data[1][:3]
     if missing(kernel):
         data = [np.where(rng.random(rows.shape) < 0.3, np.nan, rows) for rows in data]
+    if metric == "haversine":  # latitudes lie between the poles
+        data = [np.stack([np.arctan(rows[:, 0]), rows[:, 1]], axis=1) for rows in data]
     data = [rows.astype(dtype).astype(np.float64) for rows in data]
     rows = [row_attributes(rng, n) for n in (N_QUERIES, N_KEYS)]
     if case.bandwidths:
@@ -291,7 +293,7 @@ def folder(tmp_path_factory):
 
 @pytest.mark.parametrize("name", KERNELS)
 @given(data=st.data())
-@settings(max_examples=max(3, settings().max_examples // 5), report_multiple_bugs=False)
+@settings(max_examples=max(3, settings().max_examples // 7), report_multiple_bugs=False)
 def test_any_fold_equals_the_oracle(name, folder, data):
     kernel, draw = KERNELS[name], data.draw
     case = Case(draw(seeds()), N_QUERIES, N_KEYS, draw(st.booleans()), draw(st.booleans()))

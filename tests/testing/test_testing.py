@@ -103,7 +103,7 @@ KERNEL_MESSAGES = {
 
 
 def laws_of(base, **attributes):
-    with_examples = {"share": 50 / settings().max_examples, **attributes}
+    with_examples = {"share": 100 / settings().max_examples, **attributes}
     return type("Laws", (base,), with_examples)()
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from array_api_compat import array_namespace, is_dask_array
 
 from locpipe.blocks import Array
-from locpipe.errors import InputError
+from locpipe.errors import InputError, shown
 from locpipe.functions import Run, local_mean, log_density, nearest
 from locpipe.graph import Keys, Queries
 from locpipe.graph.inputs import as_keys
@@ -167,7 +167,7 @@ def neighbour_bandwidths(
     """
     fraction = as_number(floor)
     if fraction is None or not 0 < fraction < 1:
-        raise InputError(f"floor must be a number between 0 and 1, got {floor!r}")
+        raise InputError(f"floor must be a number between 0 and 1, got {shown(floor)}")
     rows = queries if isinstance(queries, Queries) else Queries(queries)
     others = Keys(rows.data, ids=rows.ids) if keys is None else keys
     distances, _ = nearest(rows, others, k, metric=metric, exclude_self=keys is None, **run)
@@ -214,4 +214,4 @@ def _checked_clip(clip: object) -> tuple[float, float]:
     match bounds:
         case [float(low), float(high)] if 0 < low <= 1 <= high:
             return low, high
-    raise InputError(f"clip must be (low, high) with 0 < low <= 1 <= high, got {clip!r}")
+    raise InputError(f"clip must be (low, high) with 0 < low <= 1 <= high, got {shown(clip)}")

@@ -9,7 +9,7 @@ from array_api_compat import array_namespace
 
 from locpipe.blocks import Array
 from locpipe.distance import bounded, difference, squared_distances
-from locpipe.errors import InputError
+from locpipe.errors import InputError, shown
 
 __all__ = ["METRICS", "Metric", "check_metric", "metric_of"]
 
@@ -54,7 +54,7 @@ def check_metric(name: object) -> Metric:
         If the name is unknown.
     """
     if not isinstance(name, str) or name not in METRICS:
-        raise InputError(f"metric must be one of {sorted(METRICS)}, got {name!r}")
+        raise InputError(f"metric must be one of {sorted(METRICS)}, got {shown(name)}")
     return METRICS[name]
 
 

@@ -12,7 +12,7 @@ from locpipe.blocks import Array, ArrayPairs, PairSource, Tile
 from locpipe.errors import InputError
 from locpipe.shared import SharedArray
 
-__all__ = ["DaskPairs", "SparsePairs", "as_pairs"]
+__all__ = ["DaskPairs", "SparsePairs", "as_pairs", "unmasked"]
 
 
 def as_pairs(pairs: Any, what: str) -> PairSource:
@@ -27,13 +27,15 @@ def as_pairs(pairs: Any, what: str) -> PairSource:
     Raises
     ------
     InputError
-        If it is not a matrix of real numbers, or a Dask array of unknown chunk sizes.
+        If it is not a matrix of real numbers, has masked cells, or is a Dask array of unknown
+        chunk sizes.
     """
     is_array = is_array_api_obj(pairs)
     if isinstance(pairs, PairSource) and not is_array:  # torch tensors have a `tile` of their own
         return pairs
     sparse = hasattr(pairs, "tocsr")
     matrix = pairs if sparse or is_array else _from_sequence(pairs, what)
+    matrix = unmasked(matrix, what, _FILL)
     if matrix.ndim != 2:
         raise InputError(
             f"{what} must be a matrix (n_queries, n_keys), got {matrix.ndim} dimension(s)"
@@ -43,6 +45,24 @@ def as_pairs(pairs: Any, what: str) -> PairSource:
     if is_dask_array(matrix):
         return DaskPairs(matrix)
     return SparsePairs(matrix) if sparse else ArrayPairs(matrix)
+
+
+_FILL = "fill those cells first"
+
+
+def unmasked(array: Array, what: str, advice: str) -> Array:
+    """A plain array in place of a masked one without masked numbers.
+
+    Raises
+    ------
+    InputError
+        If a number is masked: it is there all the same, and would count.
+    """
+    if not isinstance(array, np.ma.MaskedArray):
+        return array
+    if np.ma.getmaskarray(array).any():
+        raise InputError(f"{what} must not be masked, got masked numbers; {advice}")
+    return array.data
 
 
 def _from_sequence(rows: Any, what: str) -> Array:
@@ -64,7 +84,8 @@ class DaskPairs:
     Raises
     ------
     InputError
-        If its chunk sizes are unknown, or while a tile is read outside a graph.
+        If its chunk sizes are unknown, or while a tile is read outside a graph; in the tasks, if
+        numbers are masked.
     """
 
     array: Any
@@ -75,6 +96,9 @@ class DaskPairs:
                 f"pairs must have known chunk sizes, got shape {self.array.shape}; "
                 "call compute_chunk_sizes() on the array first"
             )
+        plain = {"dtype": self.array.dtype, "meta": unmasked(self.array._meta, "pairs", _FILL)}
+        checked = self.array.map_blocks(unmasked, "pairs", _FILL, **plain)
+        object.__setattr__(self, "array", checked)
 
     @property
     def shape(self) -> tuple[int, int]:

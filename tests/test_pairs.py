@@ -127,3 +127,50 @@ def test_pair_sources_are_found_and_changed_anywhere():
     assert kernel.pair_sources() == (a, a)
     assert Gaussian().pair_sources() == ()
     assert Gaussian().with_pair_sources(lambda source: b) == Gaussian()
+
+
+@pytest.mark.parametrize("weight", [-1.0, np.nan, np.inf])
+@pytest.mark.parametrize("make", [np.asarray, scipy.sparse.csr_array, da.from_array])
+def test_weights_are_finite_and_not_negative(weight, make):
+    kernel = Precomputed(make(np.array([[weight, 1.0]])))
+    message = "weights must be finite non-negative numbers, and some are negative, infinite or NaN;"
+    with pytest.raises(InputError, match=message):
+        np.asarray(lp.local_mean([0.0], [0.0, 0.0], [1.0, 2.0], kernel))
+
+
+MASKED = np.ma.masked_array(np.ones((2, 4)), mask=np.eye(2, 4) > 0)
+WHOLE = np.ma.masked_array(np.full((2, 4), 3.0))
+Y = [1.0, 2.0, 3.0, 6.0]
+
+
+def test_masked_cells_are_refused():
+    with pytest.raises(
+        InputError, match=r"^precomputed weights must not be masked, got masked num"
+    ):
+        Precomputed(MASKED)
+    with pytest.raises(InputError, match="must not be masked, got masked numbers; give 0 where"):
+        lp.local_mean([0.0, 0.0], np.zeros(4), Y, Precomputed(ArrayPairs(MASKED)))
+    for chunks in ((2, 4), (1, 3)):
+        lazy = Precomputed(da.from_array(MASKED, chunks=chunks))
+        late = lp.local_mean([0.0, 0.0], np.zeros(4), Y, lazy)
+        with pytest.raises(InputError, match="pairs must not be masked, got masked numbers; fill"):
+            late.compute(scheduler="sync")
+
+
+def test_masks_that_hide_nothing_are_no_masks():
+    for weights in (WHOLE, da.from_array(WHOLE, chunks=(1, 3))):
+        mean = lp.local_mean([0.0, 0.0], np.zeros(4), Y, Precomputed(weights))
+        assert np.asarray(mean).tolist() == [3.0, 3.0]
+
+
+@pytest.mark.parametrize("chunks", [4, 2])
+@pytest.mark.parametrize("name", ["data", "values", "sample_weight", "bandwidth", "ids", "time"])
+def test_masked_rows_in_dask_are_refused(name, chunks):
+    given = {n: np.arange(1.0, 5.0) for n in ("data", "values", "sample_weight", name)}
+    given[name] = da.from_array(np.ma.masked_array(given[name], [0, 0, 1, 0]), chunks=chunks)
+    what = "keys" if name == "data" else f"{name} of the keys"
+    late = lp.local_mean([1.0], lp.Keys(**given), kernel=Gaussian())
+    with pytest.raises(
+        InputError, match=f"^{what} must not be masked, got masked numbers; drop or"
+    ):
+        late.compute(scheduler="sync")

@@ -13,6 +13,7 @@ from array_api_compat import array_namespace, is_dask_array, is_numpy_array
 
 from locpipe.blocks import Array
 from locpipe.errors import InputError
+from locpipe.pairs import unmasked
 
 __all__ = [
     "CHECKS",
@@ -71,8 +72,12 @@ def _unchecked_name(array: Any) -> str:
 
 
 def _passed(chunk: Array, place: tuple[slice, ...], check: Check, what: str) -> Array:
+    chunk = unmasked(chunk, what, _UNMASK)
     check(chunk, what, place[0].start)
     return chunk
+
+
+_UNMASK = "drop or impute the masked rows"
 
 
 def finite(array: Array, what: str, start: float) -> None:

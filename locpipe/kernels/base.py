@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf, isfinite
 from numbers import Real
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from locpipe.blocks import Array, KeyBlock, PairSource, QueryBlock
 
@@ -129,6 +129,12 @@ class Kernel(ABC):
         from locpipe.kernels.product import multiply
 
         return multiply(self, other)
+
+    def __rmul__(self, other: Any) -> Kernel:
+        """What is no kernel is refused on this side too."""
+        from locpipe.kernels.product import multiply
+
+        return multiply(other, self)
 
     def on(
         self,

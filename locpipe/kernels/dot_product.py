@@ -9,7 +9,7 @@ from array_api_compat import array_namespace
 
 from locpipe.blocks import Array, KeyBlock, QueryBlock
 from locpipe.distance import LARGEST_SQUARE
-from locpipe.errors import InputError
+from locpipe.errors import InputError, shown
 from locpipe.kernels.base import Kernel, KernelSpec, as_number
 
 __all__ = ["DotProduct"]
@@ -55,7 +55,7 @@ class DotProduct(Kernel):
             return
         scale = as_number(self.scale)
         if scale is None:
-            raise InputError(f"scale must be a finite number or None, got {self.scale!r}")
+            raise InputError(f"scale must be a finite number or None, got {shown(self.scale)}")
         object.__setattr__(self, "scale", scale)
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from locpipe.errors import InputError
+from locpipe.errors import InputError, shown
 from locpipe.kernels.compact import (
     Biweight,
     Cosine,
@@ -54,5 +54,5 @@ def radial_by_name(name: object) -> type[Radial]:
     Tricube(bandwidth=2.0, metric='euclidean')
     """
     if not isinstance(name, str) or name not in RADIAL:
-        raise InputError(f"kernel must be one of {sorted(RADIAL)} or an object, got {name!r}")
+        raise InputError(f"kernel must be one of {sorted(RADIAL)} or an object, got {shown(name)}")
     return RADIAL[name]

@@ -10,7 +10,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from locpipe.blocks import Array, KeyBlock, QueryBlock, block_span
-from locpipe.errors import InputError
+from locpipe.errors import InputError, shown
 from locpipe.kernels.base import Kernel, KernelSpec, Ranking
 from locpipe.kernels.names import RADIAL
 from locpipe.kernels.nearness import Nearness
@@ -68,7 +68,7 @@ class Nearest(Kernel):
 
     def __post_init__(self) -> None:
         if isinstance(self.k, bool) or not isinstance(self.k, int | np.integer) or self.k < 1:
-            raise InputError(f"k must be a whole number of at least 1, got {self.k!r}")
+            raise InputError(f"k must be a whole number of at least 1, got {shown(self.k)}")
         score = Nearness(self.metric)
         checked = {"k": int(self.k), "weights": _checked(self.weights), "metric": score.metric}
         for name, value in checked.items():
@@ -131,12 +131,12 @@ def _checked(weights: object) -> str | Radial:
     if not isinstance(profile, Radial):
         raise InputError(
             f"weights must be 'uniform', 'distance', a radial kernel or one of {sorted(RADIAL)}, "
-            f"got {weights!r}"
+            f"got {shown(weights)}"
         )
     if not isinstance(profile.bandwidth, float) or profile.metric != "euclidean":
         raise InputError(
             "the profile of nearest neighbours must have one bandwidth, a factor on the k-th "
-            f"distance, and leave the metric to Nearest, got {profile!r}"
+            f"distance, and leave the metric to Nearest, got {shown(profile)}"
         )
     return profile
 

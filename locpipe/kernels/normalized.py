@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from locpipe.blocks import Array, KeyBlock, PairSource, QueryBlock
-from locpipe.errors import InputError
+from locpipe.errors import InputError, shown
 from locpipe.kernels.base import Kernel, KernelSpec, Ranking
 
 __all__ = ["Normalized"]
@@ -68,7 +68,7 @@ class Normalized(Kernel):
         value = self.kernel.lower(n_features).log_normalizer
         if value is None:
             raise InputError(
-                f"a density needs a kernel with a normaliser, got {self.kernel!r}; "
+                f"a density needs a kernel with a normaliser, got {shown(self.kernel)}; "
                 "use lp.log_mass for the unnormalised sum"
             )
         return value

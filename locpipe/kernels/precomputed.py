@@ -11,12 +11,15 @@ from array_api_compat import array_namespace
 from locpipe.blocks import Array, KeyBlock, PairSource, QueryBlock, block_span
 from locpipe.errors import InputError
 from locpipe.kernels.base import Kernel, KernelSpec
-from locpipe.pairs import as_pairs
+from locpipe.pairs import as_pairs, unmasked
 
 __all__ = ["Precomputed"]
 
 
-@dataclass(frozen=True)
+_WHAT, _ADVICE = "precomputed weights", "give 0 where a pair has none"
+
+
+@dataclass(frozen=True, repr=False)
 class Precomputed(Kernel):
     """A weight per (query, key) pair, given as a matrix or a `PairSource`.
 
@@ -29,7 +32,8 @@ class Precomputed(Kernel):
     Raises
     ------
     InputError
-        If it is not a matrix of real numbers.  While tiles are read: a weight is negative or NaN.
+        If it is not a matrix of real numbers, or masked.  While tiles are read: a weight is
+        negative, infinite, NaN or masked.
 
     Notes
     -----
@@ -47,7 +51,10 @@ class Precomputed(Kernel):
     tile_arrays = 7  # a full tile of a sparse matrix
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "pairs", as_pairs(self.pairs, "precomputed weights"))
+        object.__setattr__(self, "pairs", as_pairs(self.pairs, _WHAT))
+
+    def __repr__(self) -> str:
+        return f"Precomputed(pairs of shape {tuple(self.pairs.shape)})"
 
     @property
     def allows_missing(self) -> bool:
@@ -64,13 +71,13 @@ class Precomputed(Kernel):
 
     def log_weights(self, q: QueryBlock, k: KeyBlock) -> Array:
         """Log of the tile's weights; ``-inf`` for a weight of 0."""
-        tile = self.pairs.tile(block_span(q), block_span(k))[0]
+        tile = unmasked(self.pairs.tile(block_span(q), block_span(k))[0], _WHAT, _ADVICE)
         xp = array_namespace(tile)
         w = xp.astype(tile, xp.float64, copy=False)
-        if not bool(xp.all(w >= 0)):
+        if not bool(xp.all((w >= 0) & (w < xp.inf))):
             raise InputError(
-                "precomputed weights must be non-negative numbers, and some are negative or NaN; "
-                "give 0 where a pair has none"
+                f"{_WHAT} must be finite non-negative numbers, and some are negative, infinite or "
+                f"NaN; {_ADVICE}"
             )
         some = w > 0
         log_w = xp.log(xp.where(some, w, xp.ones((), dtype=w.dtype)))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from locpipe.blocks import Array, KeyBlock, PairSource, QueryBlock
-from locpipe.errors import InputError
+from locpipe.errors import InputError, shown
 from locpipe.kernels.base import Kernel, KernelSpec, Ranking
 from locpipe.kernels.gaussian import Gaussian
 
@@ -108,8 +108,8 @@ def multiply(a: Kernel, b: Kernel) -> Kernel:
     for factor in (a, b):
         if not isinstance(factor, Kernel):
             raise InputError(
-                f"a kernel can be multiplied by another kernel only, got {factor!r}; constants "
-                "cancel in a mean, and weights of keys go into sample_weight"
+                f"a kernel can be multiplied by another kernel only, got {shown(factor)}; "
+                "constants cancel in a mean, and weights of keys go into sample_weight"
             )
     if _is_gaussian(a) and _is_gaussian(b):
         return Gaussian(_combined(a.bandwidth, b.bandwidth))  # type: ignore[attr-defined]
@@ -117,7 +117,8 @@ def multiply(a: Kernel, b: Kernel) -> Kernel:
 
 
 def _is_gaussian(kernel: Kernel) -> bool:
-    return isinstance(kernel, Gaussian) and kernel.metric == "euclidean"
+    # A subclass may have a profile of its own.
+    return type(kernel) is Gaussian and kernel.metric == "euclidean"
 
 
 def _factors(kernel: Kernel) -> tuple[Kernel, ...]:

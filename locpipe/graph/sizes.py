@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isnan
+from math import inf, isnan
 
 import numpy as np
 from array_api_compat import is_dask_array
@@ -13,9 +13,9 @@ from locpipe.graph.inputs import Keys, Queries
 from locpipe.graph.operation import Operation
 from locpipe.graph.pair_blocks import lazy_pairs
 from locpipe.graph.sources import KeySource
-from locpipe.graph.spans import group_rows, source_spans
+from locpipe.graph.spans import are_held, group_rows, held_bytes, source_spans
 
-__all__ = ["Sizes"]
+__all__ = ["Sizes", "is_lazy"]
 
 _UNKNOWN_CHUNK = 65_536
 """Rows that a chunk of unknown size is taken to have."""
@@ -49,6 +49,8 @@ class Sizes:
     n_groups: int
     n_spans: int
     is_lazy: bool
+    held: int = 0
+    """Bytes of Dask keys that lie in memory until the last group of queries is done."""
 
     @property
     def n_leaves(self) -> int:
@@ -61,7 +63,9 @@ class Sizes:
         return (self.n_queries or self.query_rows * self.n_groups) * self.n_keys
 
     @classmethod
-    def of(cls, op: Operation, queries: Queries, keys: Keys | KeySource) -> Sizes:
+    def of(
+        cls, op: Operation, queries: Queries, keys: Keys | KeySource, room: float = inf
+    ) -> Sizes:
         """Sizes of the work, chunks grouped as the graph will group them.
 
         Raises
@@ -71,11 +75,11 @@ class Sizes:
         """
         n_keys = int(_known(keys.data.shape[0])) if isinstance(keys, Keys) else keys.n_keys
         shape = int(queries.data.shape[1]), _n_outputs(keys)
-        lazy = isinstance(keys, Keys) or any(map(is_dask_array, vars(queries).values()))
-        if not lazy:
+        if not is_lazy(queries, keys):
             n_rows = int(queries.data.shape[0])
             return cls(n_rows, n_keys, *shape, n_rows, n_keys, 0, 0, is_lazy=False)
-        q_groups, k_groups = group_rows(queries, keys, lazy_pairs(op))
+        held = are_held(keys, room)
+        q_groups, k_groups = group_rows(queries, keys, lazy_pairs(op), held=held)
         q_rows = [g.n_rows for g in q_groups]
         unknown = isnan(sum(q_rows))
         n_spans = len(k_groups) if isinstance(keys, Keys) else source_spans(q_groups, n_keys)
@@ -88,7 +92,13 @@ class Sizes:
             n_groups=len(q_groups),
             n_spans=n_spans,
             is_lazy=True,
+            held=held_bytes(keys) if held and isinstance(keys, Keys) else 0,
         )
+
+
+def is_lazy(queries: Queries, keys: Keys | KeySource) -> bool:
+    """Whether a graph is built."""
+    return isinstance(keys, Keys) or any(map(is_dask_array, vars(queries).values()))
 
 
 def _known(n_keys: float) -> float:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from math import isnan, sqrt
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,7 +20,17 @@ from locpipe.graph.sources import ArrayKeys, KeySource
 if TYPE_CHECKING:
     from dask.array import Array as DaskArray
 
-__all__ = ["MAX_LEAVES", "Span", "group_rows", "key_spans", "pair_chunks", "source_spans"]
+__all__ = [
+    "MAX_LEAVES",
+    "KeySpans",
+    "Span",
+    "are_held",
+    "group_rows",
+    "held_bytes",
+    "pair_chunks",
+    "room_for_keys",
+    "source_spans",
+]
 
 MAX_LEAVES = 20_000
 """Tasks over pairs in one graph.  A scheduler spends about a millisecond on a task and a client
@@ -29,6 +41,8 @@ _PAIRS_PER_LEAF = 10**8
 """About a second of work; less is not worth a task once there are enough of them."""
 _PARALLEL_LEAVES = 16
 """Leaves that a few queries over many keys are spread over."""
+_SHARE_OF_KEYS = 0.25
+"""Of the memory of all processes; keys that take more are read again rather than held."""
 _GROUP_BYTES = 8 * 2**20
 """Coordinates and values that chunks are joined up to."""
 
@@ -47,24 +61,79 @@ class Span(NamedTuple):
         return None if self.stop is None else self.stop - self.start
 
 
+def room_for_keys(place: Any) -> int:
+    """Bytes of Dask keys that all processes may hold, by a `Place` or the `Plan` made for it."""
+    return int(place.memory_limit * place.n_workers * _SHARE_OF_KEYS)
+
+
+def are_held(keys: Keys | KeySource, room: float) -> bool:
+    """Whether all keys may lie in memory at a time; they do once two groups of queries share them.
+
+    A block of a Dask array lives until the last task that needs it.  Every group of queries
+    needs every block, and a scheduler takes the groups one after the other.
+    """
+    if not isinstance(keys, Keys) or not _is_lazy(keys):
+        return True
+    return held_bytes(keys) <= room
+
+
+def held_bytes(keys: Keys) -> int:
+    """Bytes of keys that are Dask arrays, with what rides on them."""
+    return sum(int(a.nbytes) for a in vars(keys).values() if is_dask_array(a))
+
+
 def group_rows(
-    queries: Queries, keys: Keys | KeySource, pairs: Sequence[DaskArray]
+    queries: Queries, keys: Keys | KeySource, pairs: Sequence[DaskArray], *, held: bool = True
 ) -> tuple[list[Group], list[Group]]:
-    """Chunks that go together: of the queries, and of keys that are Dask arrays (else none)."""
+    """Chunks that go together: of the queries, and of keys that are Dask arrays (else none).
+
+    Keys that are not `held` are read for each group of queries, so these are few and large.
+    """
     lazy_keys = isinstance(keys, Keys) and (_is_lazy(keys) or bool(pairs))
     k_chunks = _chunks(keys, pairs, 1) if isinstance(keys, Keys) and lazy_keys else ()
     q_chunks = _chunks(queries, pairs, 0)
     n_q, n_k = _group_counts(q_chunks, k_chunks or (1,), _pairs(q_chunks, keys))
     return (
-        groups_of(q_chunks, n_q, _most_rows(queries)),
+        groups_of(q_chunks, n_q if held else 1, _most_rows(queries)),
         groups_of(k_chunks, n_k, _most_rows(keys)) if k_chunks else [],
     )
 
 
-def key_spans(
+@dataclass(eq=False)
+class KeySpans:
+    """The keys of every leaf: the same for all groups of queries, or read anew for each."""
+
+    layer: Layer
+    keys: Keys | KeySource
+    q_groups: Sequence[Group]
+    k_groups: Sequence[Group]
+    held: bool
+    _taken: bool = False
+
+    @cached_property
+    def first(self) -> list[Span]:
+        """The spans of the keys as they came."""
+        return _key_spans(self.layer, self.keys, self.q_groups, self.k_groups)
+
+    def take(self) -> list[Span]:
+        """Spans for one more pass over the keys."""
+        if self.held or not self._taken or not isinstance(self.keys, Keys):
+            self._taken = True
+            return self.first
+        return _key_spans(self.layer, _read_anew(self.keys), self.q_groups, self.k_groups)
+
+
+def _read_anew(keys: Keys) -> Keys:
+    """The same keys by tasks of their own, so that no block waits for another pass."""
+    from dask.graph_manipulation import clone
+
+    lazy = {name: a for name, a in vars(keys).items() if is_dask_array(a)}
+    return replace(keys, **clone(lazy))
+
+
+def _key_spans(
     layer: Layer, keys: Keys | KeySource, q_groups: Sequence[Group], k_groups: Sequence[Group]
 ) -> list[Span]:
-    """The keys of every leaf of one group of queries."""
     if isinstance(keys, Keys):
         blocks = row_blocks(layer, keys, k_groups)
         return [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import pi
 
 from array_api_compat import array_namespace
 
@@ -11,7 +12,7 @@ from locpipe.blocks import Array
 from locpipe.distance import bounded, difference, squared_distances
 from locpipe.errors import InputError, shown
 
-__all__ = ["METRICS", "Metric", "check_metric", "metric_of"]
+__all__ = ["LARGEST_LATITUDE", "METRICS", "Metric", "check_metric", "metric_of"]
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,10 @@ def metric_of(name: str, n_features: int) -> Metric:
             f"metric={name!r} needs rows of {metric.n_features} features, got {n_features}"
         )
     return metric
+
+
+LARGEST_LATITUDE = 0.5 * pi + 1e-6
+"""Radians; float32 rounds a pole outwards."""
 
 
 def _euclidean(q: Array, k: Array, scale: Array | None = None) -> Array:

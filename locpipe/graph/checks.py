@@ -13,6 +13,7 @@ from array_api_compat import array_namespace, is_dask_array, is_numpy_array
 
 from locpipe.blocks import Array
 from locpipe.errors import InputError
+from locpipe.metrics import LARGEST_LATITUDE
 from locpipe.pairs import unmasked
 
 __all__ = [
@@ -101,7 +102,7 @@ def finite_or_missing(array: Array, what: str, start: float) -> None:
 def latitude(array: Array, what: str, start: float) -> None:
     """First column between the poles, in radians: degrees would give angles without a meaning."""
     xp = array_namespace(array)
-    beyond = xp.abs(array[:, 0]) > 0.5 * np.pi + 1e-6  # float32 rounds a pole outwards
+    beyond = xp.abs(array[:, 0]) > LARGEST_LATITUDE
     if bool(xp.any(beyond)):
         must = f"latitudes of the {what} must be radians between -pi/2 and pi/2"
         raise _refused(array[:, 0], beyond, must, start, "convert degrees with np.deg2rad")

@@ -15,7 +15,7 @@ from locpipe.errors import InputError, shown
 from locpipe.kernels.base import Kernel, KernelSpec, Ranking
 from locpipe.kernels.product import Product
 from locpipe.kernels.times import are_whole, around_origins
-from locpipe.metrics import METRICS
+from locpipe.metrics import LARGEST_LATITUDE, METRICS
 
 __all__ = ["Mapped"]
 
@@ -97,7 +97,20 @@ class Mapped(Kernel):
         one = n_q == n_k == 1 and q.n_rows > 0
         if one and are_whole(seen_q, seen_k) and _of_differences(self.kernel):
             return self._of_whole(q, k, seen_q[:, 0], seen_k[:, 0])
+        if n_q == 2:
+            self._check_angles(seen_q, seen_k)
         return self.kernel.log_weights(_with(q, seen_q), _with(k, seen_k))
+
+    def _check_angles(self, *views: Array) -> None:
+        factors = self.kernel.factors if isinstance(self.kernel, Product) else (self.kernel,)
+        if not any(factor.lower(2).metric == "haversine" for factor in factors):
+            return
+        xp = array_namespace(*views)
+        if any(bool(xp.any(xp.abs(view[:, 0]) > LARGEST_LATITUDE)) for view in views):
+            raise InputError(
+                "the first column of a view must be latitudes in radians between -pi/2 and pi/2 "
+                "under haversine, got more; convert degrees with np.deg2rad"
+            )
 
     def _of_whole(self, q: QueryBlock, k: KeyBlock, t: Array, s: Array) -> Array:
         """Log weights of whole numbers, whose differences are taken before they lose bits."""

@@ -103,3 +103,16 @@ def test_a_view_is_a_name_or_a_function(view):
         InputError, match=r"^query must be a function of the data or name .{1,150}$"
     ):
         Gaussian().on(view)
+
+
+def radians(x):
+    return np.deg2rad(x)
+
+
+def test_angles_are_radians_in_views_too():
+    degrees = np.array([[52.0, 13.0], [48.0, 2.0]])
+    for kernel in (Gaussian(metric="haversine"), Tricube(metric="haversine") * Gaussian()):
+        lp.log_mass(degrees, degrees, kernel.on(radians, radians))
+        rows = lp.Queries(np.zeros(2), values=degrees), lp.Keys(np.zeros(2), values=degrees)
+        with pytest.raises(InputError, match="latitudes in radians between -pi/2 and pi/2 under"):
+            lp.log_mass(*rows, kernel.on("values", "values"))

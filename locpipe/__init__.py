@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from locpipe import config, kernels, reductions
+    from locpipe import config, errors, functions, kernels, plots, reductions, store
     from locpipe.bandwidths import abramson_bandwidths, neighbour_bandwidths
     from locpipe.functions import fold, local_mean, log_density, log_mass, nearest
     from locpipe.graph import Keys, Plan, Queries
@@ -26,18 +26,25 @@ _HOMES = {
     "Plan": "locpipe.graph",
     "Queries": "locpipe.graph",
     "abramson_bandwidths": "locpipe.bandwidths",
-    "config": "",
     "fold": "locpipe.functions",
-    "kernels": "",
     "local_mean": "locpipe.functions",
     "log_density": "locpipe.functions",
     "log_mass": "locpipe.functions",
-    "masks": "locpipe.kernels",
     "nearest": "locpipe.functions",
     "neighbour_bandwidths": "locpipe.bandwidths",
     "plan": "locpipe.planning",
     "prepare": "locpipe.graph",
-    "reductions": "",
+}
+_MODULES = {
+    "config": "locpipe.config",
+    "errors": "locpipe.errors",
+    "functions": "locpipe.functions",
+    "kernels": "locpipe.kernels",
+    "masks": "locpipe.kernels.masks",
+    "plots": "locpipe.plots",
+    "reductions": "locpipe.reductions",
+    "store": "locpipe.store",
+    "testing": "locpipe.testing",
 }
 
 __all__ = [
@@ -49,7 +56,9 @@ __all__ = [
     "Queries",
     "abramson_bandwidths",
     "config",
+    "errors",
     "fold",
+    "functions",
     "kernels",
     "local_mean",
     "log_density",
@@ -58,19 +67,20 @@ __all__ = [
     "nearest",
     "neighbour_bandwidths",
     "plan",
+    "plots",
     "prepare",
     "reductions",
+    "store",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'locpipe' has no attribute {name!r}")
-    if home in ("", "locpipe.kernels"):
-        return import_module(f"{home or 'locpipe'}.{name}")
-    return getattr(import_module(home), name)
+    if name in _MODULES:
+        return import_module(_MODULES[name])
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'locpipe' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted({*__all__, *_MODULES})

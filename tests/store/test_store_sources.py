@@ -84,16 +84,31 @@ def test_a_chunk_is_decoded_once_however_small_the_blocks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reads: list[object] = []
-    plain = store.sources.read_region
+    plain = store.opened.read_region
 
     def counted(*args: object) -> object:
         reads.append(args)
         return plain(*args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("locpipe.store.sources.read_region", counted)
+    monkeypatch.setattr("locpipe.store.opened.read_region", counted)
     keys = ZarrKeys(group(tmp_path / "x", 8), "data")
     assert len(list(keys.iter_blocks(2))) == 12
     assert len(reads) == 3
+
+
+def test_values_that_are_flat_stay_so(tmp_path: Path) -> None:
+    url = group(tmp_path / "x")
+    assert ZarrKeys(url, "data", "scalar").values_are_flat
+    assert not ZarrKeys(url, "data", "values").values_are_flat
+    assert not ZarrKeys(url, "data").values_are_flat
+
+
+def test_sources_print_what_they_read(tmp_path: Path) -> None:
+    url = group(tmp_path / "x")
+    assert repr(ZarrKeys(url, "data", "scalar")) == (
+        f"ZarrKeys({url!r}, data='data', values='scalar': 23 x 3)"
+    )
+    assert repr(ZarrPairs(url, "data")) == f"ZarrPairs({url!r}, delta='data': 23 x 3)"
 
 
 def test_pairs_are_a_pair_source(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from locpipe.errors import ConfigError
+from locpipe.errors import ConfigError, shown
 
 __all__ = ["SMALLEST_MEMORY", "Config", "current", "granted_memory", "override", "parse_bytes"]
 
@@ -43,6 +43,7 @@ def parse_bytes(size: object) -> int:
 
     Examples
     --------
+    >>> from locpipe.config import parse_bytes
     >>> parse_bytes("2 GiB"), parse_bytes("1.5GB"), parse_bytes(1e9)
     (2147483648, 1500000000, 1000000000)
     """
@@ -53,12 +54,12 @@ def parse_bytes(size: object) -> int:
         n_bytes = int(float(found[1]) * _UNITS[found[2]])
     except (ValueError, KeyError, OverflowError):
         raise ConfigError(
-            f"memory_limit must be a number of bytes or a text such as '2 GiB', got {size!r}"
+            f"memory_limit must be a number of bytes or a text such as '2 GiB', got {shown(size)}"
         ) from None
     if n_bytes < SMALLEST_MEMORY:
         raise ConfigError(
             f"memory_limit must be at least 512 MiB, since it bounds the whole process, "
-            f"got {size!r}"
+            f"got {shown(size)}"
         )
     return n_bytes
 

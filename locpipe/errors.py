@@ -24,6 +24,7 @@ def shown(value: object) -> str:
 
     Examples
     --------
+    >>> from locpipe.errors import shown
     >>> shown(2.5), shown("gauss"), shown(int), shown(range(99))
     ('2.5', "'gauss'", 'the class int', 'range(0, 99)')
     """

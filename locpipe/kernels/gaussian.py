@@ -38,10 +38,10 @@ class Gaussian(Radial):
 
     Examples
     --------
-    >>> import numpy as np
+    >>> import numpy as np, locpipe as lp
     >>> from locpipe.blocks import KeyBlock, QueryBlock
     >>> q, k = QueryBlock(np.array([[0.0]])), KeyBlock(np.array([[0.0], [2.0]]))
-    >>> np.abs(Gaussian(1.0).log_weights(q, k))
+    >>> np.abs(lp.kernels.Gaussian(1.0).log_weights(q, k))
     array([[0., 2.]])
     """
 

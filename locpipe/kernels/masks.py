@@ -44,6 +44,10 @@ class Mask(Kernel):
 class ExcludeSelf(Mask):
     """No row is its own neighbour: pairs with equal ids get no weight.
 
+    Rows are told apart by their ids, which are their indices unless `locpipe.Queries` and
+    `locpipe.Keys` bring others: so for some of the rows, or a shuffled copy, give
+    ``lp.Queries(x[rows], ids=rows)``.  Without ids, ``x[rows][0]`` would leave out ``x[0]``.
+
     Examples
     --------
     >>> import numpy as np, locpipe as lp
@@ -51,6 +55,13 @@ class ExcludeSelf(Mask):
     >>> kernel = lp.kernels.Gaussian(1.0) * lp.masks.ExcludeSelf()
     >>> lp.local_mean(x, x, np.array([5.0, 7.0, 9.0]), kernel)[0].round(6)
     np.float64(7.0)
+
+    The same for the last two rows alone, as in cross-validation:
+
+    >>> rows = np.array([1, 2])
+    >>> queries = lp.Queries(x[rows], ids=rows)
+    >>> print(lp.local_mean(queries, x, np.array([5.0, 7.0, 9.0]), kernel).round(3))
+    [5. 7.]
     """
 
     @property
@@ -67,8 +78,25 @@ class ExcludeSelf(Mask):
 class Causal(Mask):
     """A query sees the keys whose time is at most its own plus `offset`.
 
-    ``offset=0`` is the causal mask of torch's attention; a decoder with a cache needs
-    ``offset = n_keys - n_queries``.
+    Parameters
+    ----------
+    offset : float
+        Units of `time`, which is the row's index unless `locpipe.Queries` and `locpipe.Keys`
+        bring another.  0 is the causal mask of torch's attention; a decoder with a cache needs
+        ``n_keys - n_queries``.
+
+    Raises
+    ------
+    InputError
+        If `offset` is not a finite number.
+
+    Examples
+    --------
+    A mean of all rows so far:
+
+    >>> import locpipe as lp
+    >>> print(lp.local_mean([0.0] * 3, [0.0] * 3, [1.0, 2.0, 6.0], lp.masks.Causal()))
+    [1.  1.5 3. ]
     """
 
     offset: float = 0
@@ -84,7 +112,29 @@ class Causal(Mask):
 
 @dataclass(frozen=True)
 class Window(Mask):
-    """A query sees the `width` keys that end at its own time: ``0 <= t - s < width``."""
+    """A query sees the keys of the last `width` units of time: ``0 <= t - s < width``.
+
+    It is causal as it stands: a query of time t sees no key of a later time s.
+
+    Parameters
+    ----------
+    width : float
+        At least 1, in units of `time`, which is the row's index unless `locpipe.Queries` and
+        `locpipe.Keys` bring another.
+
+    Raises
+    ------
+    InputError
+        If `width` is not a finite number of at least 1.
+
+    Examples
+    --------
+    A mean of each row and the one before:
+
+    >>> import locpipe as lp
+    >>> print(lp.local_mean([0.0] * 3, [0.0] * 3, [1.0, 2.0, 6.0], lp.masks.Window(2)))
+    [1.  1.5 4. ]
+    """
 
     width: float
 

@@ -63,7 +63,7 @@ def local_design(
     Examples
     --------
     >>> import numpy as np, locpipe as lp
-    >>> from locpipe.reductions import Gather
+    >>> from locpipe.reductions import Gather, local_design
     >>> x, y, q = np.array([0.0, 1, 2, 4]), np.array([1.0, 3, 2, 5]), np.array([[1.5]])
     >>> found = lp.fold(Gather(4, 1, 1), q, lp.Keys(x, values=y), lp.kernels.Gaussian(1.0))
     >>> root = np.sqrt(local_design(found, q, 1, (1.0,)).weight)[..., None]

@@ -38,7 +38,7 @@ class LogMass(Reduction):
     --------
     >>> import locpipe as lp
     >>> x, kernel = [0.0, 1.0, 2.0, 4.0], lp.kernels.Gaussian(1.0)
-    >>> log_mass, n_effective, key_weight = lp.fold(LogMass(), [1.5], x, kernel)
+    >>> log_mass, n_effective, key_weight = lp.fold(lp.reductions.LogMass(), [1.5], x, kernel)
     >>> print(n_effective.round(6))
     [2.734153]
     """

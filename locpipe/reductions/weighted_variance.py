@@ -60,7 +60,8 @@ class WeightedVariance(Reduction):
     --------
     >>> import locpipe as lp
     >>> keys = lp.Keys([0.0, 1.0, 2.0, 4.0], values=[1.0, 3.0, 2.0, 5.0])
-    >>> mean, variance = lp.fold(WeightedVariance(1), [1.5], keys, lp.kernels.Gaussian(1.0))
+    >>> reduction, kernel = lp.reductions.WeightedVariance(1), lp.kernels.Gaussian(1.0)
+    >>> mean, variance = lp.fold(reduction, [1.5], keys, kernel)
     >>> print(mean[0].round(6), variance[0].round(6))
     [2.323238] [0.646639]
     """

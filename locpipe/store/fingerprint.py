@@ -59,6 +59,7 @@ def fingerprint(parameters: Mapping[str, object], inputs: Sequence[InputDigest])
 
     Examples
     --------
+    >>> from locpipe.store import fingerprint
     >>> fingerprint({"window": 2, "tol": 1.0}, []) == fingerprint({"tol": 1, "window": 2}, [])
     True
     """
@@ -97,6 +98,7 @@ def digest_inputs(
 
     Examples
     --------
+    >>> from locpipe.store import digest_inputs
     >>> digest_inputs([("greeting", b"hello")])[0].sha256[:8]
     '2cf24dba'
     """

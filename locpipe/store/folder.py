@@ -193,6 +193,7 @@ def resolve(url: Url) -> Path:
 
     Examples
     --------
+    >>> from locpipe.store import resolve
     >>> resolve("file:///no/such/../map.zarr").as_posix()
     '/no/map.zarr'
     """

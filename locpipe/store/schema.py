@@ -50,6 +50,7 @@ class ArraySpec:
 
     Examples
     --------
+    >>> from locpipe.store import ArraySpec
     >>> spec = ArraySpec("density", ("word",), (10,), (4,), "float64")
     >>> spec.n_blocks, spec.region(2)
     (3, (slice(8, 10, None),))

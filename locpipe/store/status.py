@@ -61,6 +61,7 @@ def read_status(url: Url) -> RunStatus | None:
 
     Examples
     --------
+    >>> from locpipe.store import read_status
     >>> read_status("no/such/folder") is None
     True
     """

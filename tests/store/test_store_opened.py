@@ -20,7 +20,7 @@ FORMS = {
 
 def written(folder: Path, form: str, **more: object) -> Path:
     """Write an array of several files and return the last of its first column."""
-    zarr.create_array(str(folder), name="x", data=DATA, **{**FORMS[form], **more})  # type: ignore[arg-type]
+    zarr.create_array(str(folder), name="x", data=DATA, **{**FORMS[form], **more})  # type: ignore[arg-type, dict-item]
     return folder / "x" / {"v3": "c/4/0", "v2": "4.0", "shards": "c/2/0"}[form]
 
 

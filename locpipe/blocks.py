@@ -205,9 +205,13 @@ class ArrayPairs:
     _shared: tuple[SharedArray | None, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        if np.ndim(self.delta) != 2:
+        for name in ("delta", "weight"):
+            given = getattr(self, name)
+            if given is not None and not hasattr(given, "shape"):
+                object.__setattr__(self, name, _matrix(given))
+        if len(self.delta.shape) != 2:
             raise InputError(
-                f"dissimilarities must be a matrix, got {np.ndim(self.delta)} dimension(s); "
+                f"dissimilarities must be a matrix, got {len(self.delta.shape)} dimension(s); "
                 "reshape to (n_queries, n_keys)"
             )
         if self.weight is not None and self.weight.shape != self.delta.shape:
@@ -231,6 +235,16 @@ class ArrayPairs:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore_pairs, self._shared
+
+
+def _matrix(rows: Any) -> Array:
+    try:
+        return np.asarray(rows, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            "pairs must be rows of numbers of equal length, got something else; pass an array "
+            "(n_queries, n_keys)"
+        ) from error
 
 
 def _restore_pairs(delta: SharedArray, weight: SharedArray | None) -> ArrayPairs:

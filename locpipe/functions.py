@@ -15,11 +15,11 @@ from typing import Any, Unpack
 import numpy as np
 from array_api_compat import array_namespace
 
-from locpipe.blocks import Array, PairSource
-from locpipe.errors import InputError
-from locpipe.graph import Keys, KeySource, Queries
+from locpipe.blocks import Array
+from locpipe.errors import InputError, shown
+from locpipe.graph import Keys, KeySource
 from locpipe.graph.fold import fold_checked
-from locpipe.graph.inputs import as_queries, result_dtype
+from locpipe.graph.inputs import as_queries, as_result
 from locpipe.graph.prepare import checked_keys
 from locpipe.kernels import Kernel, Nearness, Normalized
 from locpipe.kernels.masks import ExcludeSelf
@@ -58,12 +58,14 @@ def local_mean(
     Returns
     -------
     array (n_queries, n_outputs), or (n_queries,) for 1-d values
-        Array kind and dtype of the queries; integers give float64.
+        Array kind and dtype of the queries; integers give float64.  A result that is too large
+        for that dtype is refused, never infinite.
 
     Raises
     ------
     InputError
-        If shapes disagree, data is not finite, or a weight is negative.
+        If shapes disagree, data is not finite, a weight is negative or all are 0, or a result
+        does not fit the dtype of the queries.
 
     Notes
     -----
@@ -83,13 +85,14 @@ def local_mean(
     2.323238
     """
     options = check_run(run)
+    _check_values(values)
     kernel, missing = check_kernel(kernel), _allows_missing(kernel)
     queries = as_queries(queries, allow_missing=missing)
     keys = keys_of(keys, values, sample_weight, allow_missing=missing)
     n_outputs, flat = outputs_of(keys)
     (mean,) = fold_checked(WeightedMean(n_outputs), queries, keys, kernel, **options)
     mean = mean[:, 0] if flat else mean
-    return _cast(mean, queries)
+    return as_result(mean, queries)
 
 
 def log_mass(
@@ -125,7 +128,7 @@ def log_mass(
     queries = as_queries(queries, allow_missing=missing)
     keys = keys_of(keys, None, sample_weight, allow_missing=missing)
     log_total = fold_checked(LogMass(), queries, keys, kernel, **_never_empty(options))[0]
-    return _cast(log_total, queries)
+    return as_result(log_total, queries)
 
 
 def log_density(
@@ -168,7 +171,7 @@ def log_density(
         LogMass(), queries, keys, Normalized(check_kernel(kernel)), **_never_empty(options)
     )
     xp = array_namespace(log_total)
-    return _cast(log_total - xp.log(key_weight), queries)
+    return as_result(log_total - xp.log(key_weight), queries)
 
 
 def nearest(
@@ -195,7 +198,9 @@ def nearest(
         rows that share none are no neighbours (index -1, distance infinite).  Haversine takes
         (latitude, longitude) in radians and gives the angle in radians.
     exclude_self : bool
-        Leave out the key with the query's own id (default id: the row index).
+        Leave out the key with the query's own id.  Rows are told apart by their index, so for
+        some of the rows alone (a fold of cross-validation) give their ids too:
+        ``lp.Queries(x[rows], ids=rows)``.
 
     Returns
     -------
@@ -235,7 +240,7 @@ def nearest(
     )
     xp = array_namespace(score)
     distance = xp.where(index < 0, xp.inf, found.distance(xp.abs(score)))
-    return _cast(distance, queries), index
+    return as_result(distance, queries), index
 
 
 def fold(
@@ -243,7 +248,7 @@ def fold(
     queries: Any,
     keys: Any,
     kernel: Kernel | None = None,
-    pairs: PairSource | None = None,
+    pairs: Any = None,
     **run: Unpack[Run],
 ) -> tuple[Array, ...]:
     """Fold all keys into each query under a kernel: what every other function is made of.
@@ -256,8 +261,8 @@ def fold(
         As in `local_mean`; values and weights ride in `Keys`.
     kernel : Kernel, optional
         Who is near whom; not needed by reductions that work on `pairs` alone.
-    pairs : PairSource, optional
-        Data per pair, shape (n_queries, n_keys).
+    pairs : array (n_queries, n_keys), NumPy or Dask, scipy.sparse matrix, or PairSource, optional
+        Data per pair.
     **run
         Options, as in `local_mean`.
 
@@ -270,7 +275,8 @@ def fold(
     Raises
     ------
     InputError
-        As `local_mean`, and if the reduction needs a kernel and there is none.
+        As `local_mean`; if the reduction needs a kernel, pairs or values and there are none, or
+        was made for another number of features or outputs.
 
     Examples
     --------
@@ -281,7 +287,10 @@ def fold(
     >>> index
     array([1])
     """
-    options, missing = check_run(run), _allows_missing(kernel)
+    options = check_run(run)
+    check_reduction(reduction)
+    kernel = None if kernel is None else check_kernel(kernel)
+    missing = _allows_missing(kernel)
     queries = as_queries(queries, allow_missing=missing)
     keys = keys_of(keys, None, None, allow_missing=missing)
     return fold_checked(reduction, queries, keys, kernel, pairs, **options)
@@ -297,13 +306,28 @@ def best_keys(k: Any, keys: Keys | KeySource, exclude_self: bool = False) -> Top
     """
     n_keys = keys.n_keys if isinstance(keys, KeySource) else keys.data.shape[0]
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
-        raise InputError(f"k must be a whole number of at least 1, got {k!r}")
+        raise InputError(f"k must be a whole number of at least 1, got {shown(k)}")
     if k > n_keys - exclude_self:
         raise InputError(
             f"k must be at most the number of keys that can be neighbours "
             f"({max(0, n_keys - exclude_self)}), got {k}"
         )
     return TopK(int(k))
+
+
+def check_reduction(reduction: Any) -> None:
+    """Refuse what is no reduction.
+
+    Raises
+    ------
+    InputError
+        Saying what came.
+    """
+    if not isinstance(reduction, Reduction):
+        raise InputError(
+            "reduction must be a reduction object such as lp.reductions.WeightedMean(1), got "
+            f"{shown(reduction)}"
+        )
 
 
 def check_kernel(kernel: Any) -> Kernel:
@@ -316,9 +340,18 @@ def check_kernel(kernel: Any) -> Kernel:
     """
     if not isinstance(kernel, Kernel):
         raise InputError(
-            f"kernel must be a kernel object such as lp.kernels.Gaussian(1.0), got {kernel!r}"
+            f"kernel must be a kernel object such as lp.kernels.Gaussian(1.0), got {shown(kernel)}"
         )
     return kernel
+
+
+def _check_values(values: Any) -> None:
+    """Refuse a kernel in the place of values, which come before it."""
+    if isinstance(values, Kernel):
+        raise InputError(
+            f"values must be an array, one row per key, got the kernel {type(values).__name__}; "
+            "the third argument is values, so give the kernel fourth or by name (kernel=...)"
+        )
 
 
 def _allows_missing(kernel: Kernel | None) -> bool:
@@ -329,15 +362,8 @@ def _allows_missing(kernel: Kernel | None) -> bool:
 def keys_of(
     keys: Any, values: Any, sample_weight: Any, *, allow_missing: bool = False
 ) -> Keys | KeySource:
-    """Checked keys, some of which weigh something."""
-    rows = checked_keys(keys, values, sample_weight, allow_missing=allow_missing)
-    _check_total(getattr(rows, "sample_weight", None))
-    return rows
-
-
-def _check_total(sample_weight: Any) -> None:
-    if isinstance(sample_weight, np.ndarray) and not sample_weight.any():
-        raise InputError("sample_weight must have at least one positive entry, got all zeros")
+    """Checked keys."""
+    return checked_keys(keys, values, sample_weight, allow_missing=allow_missing)
 
 
 def _never_empty(options: Checked) -> Checked:
@@ -353,11 +379,9 @@ def outputs_of(keys: Keys | KeySource) -> tuple[int, bool]:
         shape = None if keys.values is None else keys.values.shape
         if shape is not None and len(shape) == 1:
             return 1, True
+        if shape is not None and shape[1] == 0:
+            raise InputError(f"values must have at least one column, got shape {tuple(shape)}")
         n_outputs = None if shape is None else int(shape[1])
     if n_outputs is None:
         raise InputError("a local mean needs values, one row per key, got none")
-    return n_outputs, False
-
-
-def _cast(result: Array, queries: Queries) -> Array:
-    return array_namespace(result).astype(result, result_dtype(queries), copy=False)
+    return n_outputs, bool(getattr(keys, "values_are_flat", False))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from math import nan
-from numbers import Real
+from numbers import Integral, Real
 from typing import Literal, TypedDict
 
 from locpipe.config import parse_bytes
-from locpipe.errors import ConfigError, InputError
+from locpipe.errors import ConfigError, InputError, shown
 
 __all__ = ["Checked", "Run", "check_run"]
 
@@ -62,10 +62,10 @@ def check_run(run: Run) -> Checked:
             f"unknown option(s) {unknown}; the options are {list(Run.__annotations__)}"
         )
     engine, empty = run.get("engine", "auto"), run.get("empty", "nan")
-    if engine not in _ENGINES:
-        raise InputError(f"engine must be one of {list(_ENGINES)}, got {engine!r}")
+    if not isinstance(engine, str) or engine not in _ENGINES:
+        raise InputError(f"engine must be one of {list(_ENGINES)}, got {shown(engine)}")
     if not isinstance(empty, str) or empty not in _EMPTY:
-        raise InputError(f"empty must be one of {list(_EMPTY)}, got {empty!r}")
+        raise InputError(f"empty must be one of {list(_EMPTY)}, got {shown(empty)}")
     _check_rtol(run.get("rtol"))
     return Checked(
         empty=_EMPTY[empty],
@@ -78,15 +78,15 @@ def _check_rtol(rtol: object) -> None:
     if rtol is None:
         return
     if isinstance(rtol, bool) or not isinstance(rtol, Real) or not 0 < float(rtol) < 1:
-        raise InputError(f"rtol must be None or a number between 0 and 1, got {rtol!r}")
+        raise InputError(f"rtol must be None or a number between 0 and 1, got {shown(rtol)}")
 
 
 def _check_threads(n_threads: object) -> int | None:
     if n_threads is None:
         return None
-    if isinstance(n_threads, bool) or not isinstance(n_threads, int) or n_threads < 1:
-        raise InputError(f"n_threads must be a whole number of at least 1, got {n_threads!r}")
-    return n_threads
+    if isinstance(n_threads, bool) or not isinstance(n_threads, Integral) or n_threads < 1:
+        raise InputError(f"n_threads must be a whole number of at least 1, got {shown(n_threads)}")
+    return int(n_threads)
 
 
 def _check_memory(memory_limit: object) -> int | None:

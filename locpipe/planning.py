@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from locpipe.errors import InputError
+from locpipe.errors import InputError, shown
 from locpipe.functions import best_keys, check_kernel, keys_of, outputs_of
 from locpipe.graph import Keys, KeySource
 from locpipe.graph.fold import plan_checked
@@ -83,7 +83,9 @@ def plan(
     >>> plan.peak_bytes < plan.memory_limit
     True
     """
-    options, rows, keys = check_run(run), as_queries(queries), keys_of(keys, values, sample_weight)
+    options, missing = check_run(run), isinstance(kernel, Kernel) and kernel.allows_missing
+    rows = as_queries(queries, allow_missing=missing)
+    keys = keys_of(keys, values, sample_weight, allow_missing=missing)
     folded, under = _what(reduction, keys, kernel, k)
     op = Operation(folded, under, empty=options["empty"])
     return plan_checked(
@@ -96,7 +98,7 @@ def _what(
 ) -> tuple[Reduction, Kernel | None]:
     """The reduction and the kernel that the function of that name folds with."""
     if isinstance(reduction, Reduction):
-        return reduction, kernel
+        return reduction, None if kernel is None else check_kernel(kernel)
     if reduction == "mean":
         return WeightedMean(outputs_of(keys)[0]), check_kernel(kernel)
     if reduction == "log_mass":
@@ -107,5 +109,5 @@ def _what(
         return best_keys(k, keys), Nearness() if kernel is None else kernel
     raise InputError(
         f"reduction must be one of {list(_NAMES)} or a Reduction of lp.reductions, "
-        f"got {reduction!r}"
+        f"got {shown(reduction)}"
     )

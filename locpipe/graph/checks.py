@@ -22,6 +22,7 @@ __all__ = [
     "apply_check",
     "finite",
     "finite_or_missing",
+    "fits",
     "is_floating",
     "latitude",
     "same_array",
@@ -118,6 +119,16 @@ def _weights(array: Array, what: str, start: float) -> None:
     finite(array, what, start)
     if _extremes(array, missing=False)[0] < 0:
         raise _refused(array, array < 0, f"{what} must be non-negative", start, "0 takes a row out")
+
+
+def fits(array: Array, what: str, start: float, *, dtype: Any) -> None:
+    """Not too large for a dtype, in which a finite number would become infinite."""
+    xp = array_namespace(array)
+    most = float(xp.finfo(dtype).max)
+    too_large = xp.isfinite(array) & (xp.abs(array) > most)
+    if bool(xp.any(too_large)):
+        must = f"{what} must fit {dtype}, the dtype of the queries (at most {most:g})"
+        raise _refused(array, too_large, must, start, "give the queries in float64")
 
 
 CHECKS: Mapping[str, Check] = {

@@ -8,21 +8,25 @@ from typing import Any
 import numpy as np
 from array_api_compat import is_dask_array
 
-from locpipe.blocks import Array, KeyBlock, PairSource, QueryBlock
+from locpipe.blocks import Array, KeyBlock, QueryBlock
 from locpipe.engines.summary import SummaryEngine
 from locpipe.errors import InputError
+from locpipe.graph.checked import CheckedKeys, check_total
+from locpipe.graph.fit import check_kinds, check_reduction
 from locpipe.graph.inputs import Keys, Queries, as_queries, on_sphere
 from locpipe.graph.layer import log_weight
 from locpipe.graph.lazy import fold_lazily
 from locpipe.graph.operation import Empty, Operation
-from locpipe.graph.pair_blocks import lazy_pairs, pair_sources
+from locpipe.graph.pair_blocks import lazy_pairs
 from locpipe.graph.plan import Plan, plan_fold
 from locpipe.graph.prepare import checked_keys
 from locpipe.graph.sources import ArrayKeys, KeySource
+from locpipe.graph.spans import room_for_keys
 from locpipe.graph.stream import fold_in_memory
 from locpipe.graph.symmetric import fold_symmetric
 from locpipe.kernels.base import Kernel
 from locpipe.kernels.product import Product
+from locpipe.pairs import as_pairs
 from locpipe.reductions.base import Reduction
 
 __all__ = ["fold", "fold_checked", "plan_checked"]
@@ -33,7 +37,7 @@ def fold(
     queries: Any,
     keys: Any,
     kernel: Kernel | None = None,
-    pairs: PairSource | None = None,
+    pairs: Any = None,
     *,
     empty: Empty = float("nan"),
     n_threads: int | None = None,
@@ -52,8 +56,8 @@ def fold(
         (n_keys, n_features); NumPy, Dask, or read block by block.
     kernel : Kernel, optional
         Who is near whom; not needed by reductions that work on `pairs` alone.
-    pairs : PairSource, optional
-        Data per pair, shape (n_queries, n_keys); `DaskPairs` makes the results lazy.
+    pairs : array or PairSource, optional
+        Data per pair, shape (n_queries, n_keys); a Dask array makes the results lazy.
     empty : float or "nearest"
         Result of a query with no neighbour; "nearest": that of its nearest key.
     n_threads : int, optional
@@ -69,10 +73,11 @@ def fold(
         What the reduction finalizes to.  Dask arrays, lazy and chunked as the queries, if
         queries or keys are Dask arrays.
     """
+    missing = kernel is not None and kernel.allows_missing
     return fold_checked(
         reduction,
-        as_queries(queries),
-        checked_keys(keys),
+        as_queries(queries, allow_missing=missing),
+        checked_keys(keys, allow_missing=missing),
         kernel,
         pairs,
         empty=empty,
@@ -87,7 +92,7 @@ def fold_checked(
     queries: Queries,
     keys: Keys | KeySource,
     kernel: Kernel | None = None,
-    pairs: PairSource | None = None,
+    pairs: Any = None,
     *,
     empty: Empty = float("nan"),
     n_threads: int | None = None,
@@ -99,12 +104,18 @@ def fold_checked(
 
     With `weights_as_mask` sample weights only say which keys are there.
     """
+    pairs = None if pairs is None else as_pairs(pairs, "pairs")
+    if pairs is None and not reduction.reads_kernel:
+        raise InputError(
+            f"{type(reduction).__name__} works on pairs, got pairs=None; give a matrix "
+            "(n_queries, n_keys)"
+        )
     op = Operation(reduction, kernel, pairs, empty, engine=engine, weights_as_mask=weights_as_mask)
     queries, keys = _as_blocks(op, queries, keys)
     plan = plan_fold(op, queries, keys, n_threads=n_threads, memory_limit=memory_limit)
     op = replace(op, key_rows=plan.key_rows)
     if isinstance(keys, Keys) or _is_lazy(queries):
-        return fold_lazily(op, queries, keys)
+        return fold_lazily(op, queries, keys, room_for_keys(plan))
     q = QueryBlock(**vars(queries))
     if plan.strategy == "symmetric" and isinstance(keys, ArrayKeys):
         return fold_symmetric(op, q, keys.block, plan.n_threads)
@@ -128,8 +139,12 @@ def _as_blocks(op: Operation, queries: Queries, keys: Any) -> tuple[Queries, Key
     """Rows that fit each other; keys as a source, unless they are lazy."""
     queries, keys = _with_columns(queries), _with_columns(keys)
     _check_sizes(op, queries, keys)
+    check_reduction(op, queries, keys)
+    check_kinds(op, queries, keys)
+    check_total(keys)
     if _reads_angles(op.kernel, queries.data.shape[1]):
         queries, keys = on_sphere(queries), on_sphere(keys)
+        keys = replace(keys, angles=True) if isinstance(keys, CheckedKeys) else keys
     op.fallback()  # says now what it would say in a task
     return queries, keys if _is_lazy(keys) or lazy_pairs(op) else _source(keys)
 
@@ -147,7 +162,7 @@ def _check_sizes(op: Operation, queries: Queries, keys: Any) -> None:
     metric = "euclidean" if op.kernel is None else op.kernel.lower(d).metric
     if d != d_k and metric != "none":
         raise InputError(f"queries and keys must have as many features, got {d} and {d_k}")
-    for source in pair_sources(op):
+    for source in op.pair_sources():
         if np.isnan([n_q, n_k]).any():
             raise InputError(
                 "pairs need rows of known number, got Dask arrays of unknown chunk sizes; "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,11 +17,13 @@ from locpipe.graph.checks import (
     apply_check,
     finite,
     finite_or_missing,
+    fits,
     is_floating,
     latitude,
 )
+from locpipe.pairs import refuse_stored
 
-__all__ = ["Keys", "Queries", "as_keys", "as_queries", "on_sphere", "result_dtype"]
+__all__ = ["Keys", "Queries", "as_keys", "as_queries", "as_result", "on_sphere"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,9 +108,18 @@ def on_sphere(rows: Any) -> Any:
     return replace(rows, data=apply_check(latitude, rows.data, what))
 
 
-def result_dtype(queries: Queries) -> Any:
-    """Dtype of results: that of the queries' data, floating since they were checked."""
-    return queries.data.dtype
+def as_result(result: Array, queries: Queries) -> Array:
+    """A float64 result in the dtype of the queries' data, floating since they were checked.
+
+    Raises
+    ------
+    InputError
+        If a finite number is too large for it; where the result is lazy, when it is computed.
+    """
+    xp, dtype = array_namespace(result), queries.data.dtype
+    if xp.finfo(dtype).bits < 64:
+        result = apply_check(partial(fits, dtype=dtype), result, "results")
+    return xp.astype(result, dtype, copy=False)
 
 
 def _checked_attributes(
@@ -141,6 +153,7 @@ def _as_attribute(array: Any, name: str, what: str) -> Array:
 def _as_array(array: Any, what: str) -> Array:
     """A plain array of its own library, or NumPy; numbers only."""
     _refuse_sparse(array, what)
+    refuse_stored(array, what, "ZarrKeys (for keys)")
     array = array if is_array_api_obj(array) else _from_sequence(array, what)
     if isinstance(array, np.ma.MaskedArray):
         if np.ma.getmaskarray(array).any():

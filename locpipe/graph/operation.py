@@ -54,6 +54,18 @@ class Operation:
     weights_as_mask: bool = False
     engine: SummaryEngine | None = None
 
+    def pair_sources(self) -> tuple[PairSource, ...]:
+        """All data per pair that is read."""
+        of_kernel = () if self.kernel is None else self.kernel.pair_sources()
+        return of_kernel if self.pairs is None else (*of_kernel, self.pairs)
+
+    def some(self, q: QueryBlock, chosen: Array) -> QueryBlock:
+        """The rows to go through again for the sake of those that the mask `chosen` marks.
+
+        Rows and columns of pairs go by place, so with pairs it is the whole block.
+        """
+        return q if self.pair_sources() else q.chosen(chosen)
+
     def first_pass(self) -> Operation | None:
         """The pass that finds what the kernel must know of all keys, if it needs one."""
         ranking = None if self.kernel is None else self.kernel.ranking()
@@ -69,7 +81,7 @@ class Operation:
         score = self.kernel.nearness()
         if score is None:
             raise InputError(
-                f"empty='nearest' needs a kernel of a distance, got {self.kernel!r}; "
+                f"empty='nearest' needs a kernel of a distance, got {type(self.kernel).__name__}; "
                 "use empty='nan' or 'zero'"
             )
         return replace(self, kernel=Closest(score), empty=float("nan"), engine=None)
@@ -133,7 +145,7 @@ class Operation:
         state, doubtful = self.ask(summary, q)
         if not bool(array_namespace(doubtful).any(doubtful)):
             return state
-        repaired: State = put_rows(state, doubtful, self.span(q.chosen(doubtful), keys))
+        repaired: State = put_rows(state, doubtful, self.span(self.some(q, doubtful), keys))
         return repaired
 
     def _engine(self) -> SummaryEngine:
@@ -154,7 +166,7 @@ class Operation:
         if not bool(array_namespace(lonely).any(lonely)):
             return results
         filled: tuple[Array, ...] = put_rows(
-            results, lonely, fallback.stream(q.chosen(lonely), keys)
+            results, lonely, fallback.stream(self.some(q, lonely), keys)
         )
         return filled
 
@@ -190,12 +202,15 @@ def with_ranks(q: QueryBlock, state: Any) -> QueryBlock:
 
 
 def put_rows(whole: Any, chosen: Array, part: Any) -> Any:
-    """Tuples of arrays: `whole` with `part` at the rows that the mask `chosen` marks."""
+    """Tuples of arrays: `whole` with `part` at the rows that the mask `chosen` marks.
+
+    `part` holds these rows alone, or all rows.
+    """
     xp = array_namespace(chosen)
     arrays = []
     for array, new in zip(whole, part, strict=True):
         copy = xp.asarray(array, copy=True)
-        copy[chosen] = new
+        copy[chosen] = new[chosen] if new.shape[0] == array.shape[0] else new
         arrays.append(copy)
     return type(whole)(*arrays) if hasattr(whole, "_fields") else tuple(arrays)
 

@@ -11,7 +11,7 @@ from locpipe.blocks import PairSource, Tile
 from locpipe.errors import InputError
 from locpipe.graph.operation import Operation
 
-__all__ = ["PairBlock", "lazy_pairs", "pair_sources", "with_pair_blocks", "without_lazy_pairs"]
+__all__ = ["PairBlock", "lazy_pairs", "with_pair_blocks", "without_lazy_pairs"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,15 +45,9 @@ class _InTask:
         raise InputError("pairs of a Dask array are read inside the tasks of a graph only")
 
 
-def pair_sources(op: Operation) -> tuple[PairSource, ...]:
-    """All data per pair that an operation reads."""
-    of_kernel = () if op.kernel is None else op.kernel.pair_sources()
-    return of_kernel if op.pairs is None else (*of_kernel, op.pairs)
-
-
 def lazy_pairs(op: Operation) -> list[Any]:
     """The Dask arrays among the operation's pairs, in order."""
-    arrays = (getattr(source, "array", None) for source in pair_sources(op))
+    arrays = (getattr(source, "array", None) for source in op.pair_sources())
     return [array for array in arrays if array is not None and is_dask_array(array)]
 
 

@@ -10,8 +10,9 @@ from locpipe.graph.inputs import Keys, Queries
 from locpipe.graph.operation import Operation
 from locpipe.graph.place import place_of
 from locpipe.graph.room import Room
-from locpipe.graph.sizes import Sizes
+from locpipe.graph.sizes import Sizes, is_lazy
 from locpipe.graph.sources import KeySource
+from locpipe.graph.spans import room_for_keys
 from locpipe.kernels.base import Kernel
 from locpipe.reductions.base import Reduction
 
@@ -94,8 +95,8 @@ def plan_fold(
     InputError
         If not even one tile at a time fits the limit that was asked for.
     """
-    sizes = Sizes.of(op, queries, keys)
-    place = place_of(lazy=sizes.is_lazy, n_threads=n_threads, memory_limit=memory_limit)
+    place = place_of(lazy=is_lazy(queries, keys), n_threads=n_threads, memory_limit=memory_limit)
+    sizes = Sizes.of(op, queries, keys, room_for_keys(place))
     room = Room.of(op, queries, keys, place, sizes)
     blocks = room.fit()
     return Plan(

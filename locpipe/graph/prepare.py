@@ -9,10 +9,11 @@ from math import inf
 from typing import Any, NamedTuple, Unpack
 
 import numpy as np
-from array_api_compat import is_dask_array
+from array_api_compat import array_namespace, is_dask_array
 
 from locpipe.blocks import KeyBlock, row_slices
 from locpipe.errors import InputError
+from locpipe.graph.checked import CheckedKeys, checked_source, no_weight
 from locpipe.graph.inputs import Keys, as_keys
 from locpipe.graph.layer import Layer, groups_of, row_blocks
 from locpipe.graph.sources import KEY_BLOCK_ROWS, KeySource
@@ -107,7 +108,8 @@ def _prepared(rows: Keys | KeySource, total: _Summary) -> PreparedKeys:
     if total.n == 0:
         raise InputError("there must be at least one key, got none")
     if total.weight == 0:
-        raise InputError("sample_weight must have at least one positive entry, got all zeros")
+        raise no_weight()
+    rows = rows.source if isinstance(rows, CheckedKeys) else rows  # they have been looked at
     return PreparedKeys(
         rows,
         n_keys=total.n,
@@ -136,7 +138,7 @@ def checked_keys(
             "keys in a store and prepared keys bring their own values and sample_weight; "
             "name them there"
         )
-    return keys.rows if isinstance(keys, PreparedKeys) else keys
+    return keys.rows if isinstance(keys, PreparedKeys) else checked_source(keys, allow_missing)
 
 
 class _Summary(NamedTuple):
@@ -189,7 +191,7 @@ def _blocks(keys: Keys | KeySource) -> Iterator[Keys]:
         return
     given = {name: array for name, array in vars(keys).items() if array is not None}
     for part in row_slices(max(1, int(keys.data.shape[0])), KEY_BLOCK_ROWS):
-        yield Keys(**{name: array[part] for name, array in given.items()})
+        yield Keys(**{name: array[part, ...] for name, array in given.items()})
 
 
 def _of_chunks(keys: Keys) -> list[_Summary]:
@@ -211,7 +213,9 @@ def _of_block(block: KeyBlock) -> _Summary:
 def _as_rows(block: KeyBlock) -> Keys:
     given = {f.name: getattr(block, f.name, None) for f in fields(Keys)}
     log_weight = block.log_sample_weight
-    given["sample_weight"] = None if log_weight is None else np.exp(log_weight)
+    given["sample_weight"] = (
+        None if log_weight is None else array_namespace(log_weight).exp(log_weight)
+    )
     return Keys(**given)
 
 

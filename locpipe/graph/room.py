@@ -72,7 +72,8 @@ class Room:
         inputs = bytes_in_memory(arrays_of(op, queries, keys))
         n_queries = sizes.n_queries or sizes.query_rows * sizes.n_groups
         results = _RESULT_COPIES * result_bytes(op, sizes.n_features) * n_queries
-        base = max(place.held + inputs, place.resident) + -(-results // place.n_workers)
+        shared = -(-(results + sizes.held) // place.n_workers)
+        base = max(place.held + inputs, place.resident) + shared
         footprint = Footprint.of(op, queries, keys)
         room = cls(_strategy(op, keys), place, sizes, footprint, base)
         return room._with_all_states() if _is_mirror(op, queries, keys, sizes) else room

@@ -12,7 +12,7 @@ from locpipe.blocks import Array, ArrayPairs, PairSource, Tile
 from locpipe.errors import InputError
 from locpipe.shared import SharedArray
 
-__all__ = ["DaskPairs", "SparsePairs", "as_pairs", "unmasked"]
+__all__ = ["DaskPairs", "SparsePairs", "as_pairs", "refuse_stored", "unmasked"]
 
 
 def as_pairs(pairs: Any, what: str) -> PairSource:
@@ -33,6 +33,7 @@ def as_pairs(pairs: Any, what: str) -> PairSource:
     is_array = is_array_api_obj(pairs)
     if isinstance(pairs, PairSource) and not is_array:  # torch tensors have a `tile` of their own
         return pairs
+    refuse_stored(pairs, what, "ZarrPairs")
     sparse = hasattr(pairs, "tocsr")
     matrix = pairs if sparse or is_array else _from_sequence(pairs, what)
     matrix = unmasked(matrix, what, _FILL)
@@ -63,6 +64,22 @@ def unmasked(array: Array, what: str, advice: str) -> Array:
     if np.ma.getmaskarray(array).any():
         raise InputError(f"{what} must not be masked, got masked numbers; {advice}")
     return array.data
+
+
+def refuse_stored(array: Any, what: str, source: str) -> None:
+    """Refuse a Zarr array, which would be read whole before any look at its size.
+
+    Raises
+    ------
+    InputError
+        Naming the ways in that read it block by block.
+    """
+    if type(array).__module__.startswith("zarr."):
+        raise InputError(
+            f"{what} must be an array in memory, a Dask array or a source, got a zarr "
+            f"{type(array).__name__}, which would be read whole; take "
+            f"locpipe.store.{source} or dask.array.from_zarr"
+        )
 
 
 def _from_sequence(rows: Any, what: str) -> Array:

@@ -16,7 +16,7 @@ from locpipe.blocks import Array
 from locpipe.errors import InputError, shown
 from locpipe.functions import Run, local_mean, log_density, nearest
 from locpipe.graph import Keys, Queries
-from locpipe.graph.inputs import as_keys
+from locpipe.graph.prepare import checked_keys
 from locpipe.kernels import Kernel
 from locpipe.kernels.base import as_number
 from locpipe.kernels.masks import Causal
@@ -39,7 +39,9 @@ def abramson_bandwidths(
 
     Parameters
     ----------
-    keys : array (n_keys, n_features) or (n_keys,), NumPy or Dask, or Keys
+    keys : array (n_keys, n_features) or (n_keys,), NumPy or Dask, or Keys, PreparedKeys
+        Not keys that stay in a store, since they are the queries too: give those as Dask arrays
+        (``dask.array.from_zarr``).
     kernel : Kernel
         Of the pilot; one with a normaliser.
     sample_weight : array (n_keys,), optional
@@ -58,7 +60,7 @@ def abramson_bandwidths(
     Raises
     ------
     InputError
-        As `locpipe.log_density`, and if `clip` does not hold 1.
+        As `locpipe.log_density`; if `clip` does not hold 1, or the keys stay in a store.
 
     Notes
     -----
@@ -82,7 +84,7 @@ def abramson_bandwidths(
     [0.286005]
     """
     low, high = _checked_clip(clip)
-    keys = as_keys(keys, sample_weight=sample_weight)
+    keys = _rows_of(keys, sample_weight)
     log_f = log_density(Queries(keys.data), keys, kernel, **run)
     xp = array_namespace(log_f)
     # Only keys of weight 0 can be where the pilot is 0, and they have no part in the mean.
@@ -91,6 +93,17 @@ def abramson_bandwidths(
     log_g = local_mean([0.0], weighted, kernel=_EVERYONE)
     factors = xp.exp(xp.clip(0.5 * (log_g - log_f), float(np.log(low)), float(np.log(high))))
     return xp.astype(factors, keys.data.dtype)
+
+
+def _rows_of(keys: Any, sample_weight: Any) -> Keys:
+    """Keys whose rows can be queries."""
+    rows = checked_keys(keys, None, sample_weight)
+    if not isinstance(rows, Keys):
+        raise InputError(
+            "keys must be arrays, NumPy or Dask, since each row is a query too, got a source "
+            "that is read block by block; for a Zarr array take dask.array.from_zarr"
+        )
+    return rows
 
 
 def neighbour_bandwidths(

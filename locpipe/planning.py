@@ -47,7 +47,7 @@ def plan(
     k : int, optional
         Number of neighbours, for ``"nearest"``.
     **run
-        Options of all functions.
+        Options of all functions (`lp.functions.Run`).
 
     Returns
     -------

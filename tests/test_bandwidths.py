@@ -3,6 +3,7 @@
 import dask.array as da
 import numpy as np
 import pytest
+import zarr
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -200,3 +201,21 @@ def test_no_queries_no_bandwidths(dtype):
     assert (bandwidths.shape, bandwidths.dtype) == ((0,), dtype)
     lazy = lp.neighbour_bandwidths(none, 1, da.from_array(keys, chunks=2))
     assert (lazy.compute().shape, lazy.dtype) == ((0,), dtype)
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_factors_of_prepared_keys_are_those_of_the_keys(lazy):
+    x = np.random.default_rng(0).normal(size=(30, 2))
+    rows = da.from_array(x, chunks=(11, 2)) if lazy else x
+    kernel, weight = lp.kernels.Gaussian(0.7), np.linspace(0, 1, 30)
+    keys = lp.prepare(rows, sample_weight=weight)
+    found = np.asarray(lp.abramson_bandwidths(keys, kernel))
+    np.testing.assert_array_equal(found, lp.abramson_bandwidths(rows, kernel, sample_weight=weight))
+
+
+def test_factors_need_rows_that_can_be_queries(tmp_path):
+    zarr.create_array(str(tmp_path), name="x", data=np.ones((4, 2)))
+    stored = lp.store.ZarrKeys(tmp_path, "x")
+    for keys in (stored, lp.prepare(stored)):
+        with pytest.raises(InputError, match=r"keys must be arrays, .* take dask\.array\.from_z"):
+            lp.abramson_bandwidths(keys, lp.kernels.Gaussian(1.0))

@@ -65,13 +65,14 @@ def prepare(
     values : array (n_keys, n_outputs) or (n_keys,), optional
     sample_weight : array (n_keys,), optional
     **run
-        Options of all functions; none changes what is prepared.
+        Options of all functions (`lp.functions.Run`); none changes what is prepared.
 
     Returns
     -------
     PreparedKeys
-        Goes wherever keys go, with the same results to the bit.  Chunks of unknown size are
-        known in it.
+        Goes wherever keys go, with the same results to the bit; to `abramson_bandwidths` only if
+        made of arrays, as there the keys are the queries too.  Chunks of unknown size are known
+        in it.
 
     Raises
     ------

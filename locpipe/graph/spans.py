@@ -78,8 +78,9 @@ def are_held(keys: Keys | KeySource, room: float) -> bool:
 
 
 def held_bytes(keys: Keys) -> int:
-    """Bytes of keys that are Dask arrays, with what rides on them."""
-    return sum(int(a.nbytes) for a in vars(keys).values() if is_dask_array(a))
+    """Bytes of keys that are Dask arrays, with what rides on them; 0 for unknown chunk sizes."""
+    sizes = (a.nbytes for a in vars(keys).values() if is_dask_array(a))
+    return sum(0 if isnan(n_bytes) else int(n_bytes) for n_bytes in sizes)
 
 
 def group_rows(

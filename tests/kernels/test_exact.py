@@ -42,7 +42,7 @@ def indices(reduction, q, x, kernel):
 
 
 @pytest.mark.parametrize("d", [9, 64])
-@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: type(k).__name__)
 def test_of_duplicates_the_lowest_index_wins(kernel, d):
     x, first = rows(d)
     q = x[:40] + 0.01
@@ -72,7 +72,9 @@ def test_rows_among_themselves(kernel):
     np.testing.assert_array_equal(op.finish(two)[1], indices(TopK(3), x, x[:300].copy(), kernel))
 
 
-@pytest.mark.parametrize("kernel", [*KERNELS, Cauchy(), Gaussian(metric="nan-euclidean")], ids=str)
+@pytest.mark.parametrize(
+    "kernel", [*KERNELS, Cauchy(), Gaussian(metric="nan-euclidean")], ids=lambda k: type(k).__name__
+)
 def test_exact_kernels_say_and_weigh_the_same(kernel):
     x, h = np.random.default_rng(0).normal(size=(20, 12)), np.linspace(1, 2, 20)
     q, k, exact = QueryBlock(x, bandwidth=h), KeyBlock(x, bandwidth=h), kernel.exact()

@@ -41,8 +41,12 @@ def indices(reduction, q, x, kernel):
     return np.asarray(lp.fold(reduction, q, x, kernel)[1])
 
 
+def name_of(kernel):
+    return type(kernel).__name__
+
+
 @pytest.mark.parametrize("d", [9, 64])
-@pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: type(k).__name__)
+@pytest.mark.parametrize("kernel", KERNELS, ids=name_of)
 def test_of_duplicates_the_lowest_index_wins(kernel, d):
     x, first = rows(d)
     q = x[:40] + 0.01
@@ -73,7 +77,7 @@ def test_rows_among_themselves(kernel):
 
 
 @pytest.mark.parametrize(
-    "kernel", [*KERNELS, Cauchy(), Gaussian(metric="nan-euclidean")], ids=lambda k: type(k).__name__
+    "kernel", [*KERNELS, Cauchy(), Gaussian(metric="nan-euclidean")], ids=name_of
 )
 def test_exact_kernels_say_and_weigh_the_same(kernel):
     x, h = np.random.default_rng(0).normal(size=(20, 12)), np.linspace(1, 2, 20)

@@ -17,7 +17,7 @@ import numpy as np
 
 import locpipe as lp
 from locpipe import kernels, reductions
-from locpipe.store import ZarrKeys
+from locpipe.store import ZarrKeys, ZarrPairs
 
 MiB = 2**20
 GAUSSIAN = kernels.Gaussian(1.0)
@@ -131,6 +131,53 @@ def cluster(scale, folder):
     return computed(neighbours(da.from_array(x, chunks=(len(x) // 20, 32)), x, 5))
 
 
+def dask_pairs(scale, folder):
+    """Weights of 4,000 x 4,000 in one chunk of a Dask array."""
+    import dask.array as da
+
+    n = int(4_000 * scale)
+    x, kernel = rows(n, 2), kernels.Precomputed(da.ones((n, n), chunks=-1) * 0.5)
+    plan = lp.plan(x, x, kernel, values=x[:, 0])
+    return computed((plan, lambda: lp.local_mean(x, x, x[:, 0], kernel)))
+
+
+def stored_pairs(scale, folder):
+    """Weights in a Zarr store, in chunks far larger than a tile."""
+    import zarr
+
+    n_queries, n_keys = int(512 * scale), 8_000
+    form = {"shape": (n_queries, n_keys), "chunks": (512, n_keys), "dtype": "f8"}
+    zarr.create_array(str(folder), name="weights", **form)[:] = np.abs(rows(n_queries, n_keys))
+    q, keys = rows(n_queries, 2), rows(n_keys, 2)
+    kernel = kernels.Precomputed(ZarrPairs(folder, "weights"))
+    plan = lp.plan(q, keys, kernel, values=keys[:, 0])
+    return plan, lambda: lp.local_mean(q, keys, keys[:, 0], kernel)
+
+
+def stored(n_keys, d, folder, n_queries, **layout):
+    """Keys in a Zarr store of some layout."""
+    import zarr
+
+    keys = zarr.create_array(str(folder), name="keys", shape=(n_keys, d), dtype="f4", **layout)
+    step = layout.get("shards", layout["chunks"])[0]
+    for start in range(0, n_keys, step):
+        keys[start : start + step] = rows(step, d, np.float32, start)
+    source, q = ZarrKeys(folder, "keys"), rows(n_queries, d, np.float32)
+    plan = lp.plan(q, source, GAUSSIAN, reduction="log_mass")
+    return plan, lambda: lp.log_mass(q, source, GAUSSIAN)
+
+
+def shards(scale, folder):
+    """Few chunks in a shard, many shards: all stored chunks of a block are fetched first."""
+    layout = {"chunks": (1_000, 64), "shards": (100_000, 64)}
+    return stored(200_000, 64, folder, int(256 * scale), **layout)
+
+
+def columns(scale, folder):
+    """A chunk per column."""
+    return stored(100_000, 100, folder, int(256 * scale), chunks=(50_000, 1))
+
+
 SHAPES = {
     case.__name__: case
     for case in (
@@ -144,6 +191,10 @@ SHAPES = {
         many_outputs,
         dask_threads,
         store,
+        dask_pairs,
+        stored_pairs,
+        shards,
+        columns,
         cluster,
     )
 }

@@ -12,7 +12,10 @@ from locpipe.graph.inputs import as_queries
 from locpipe.graph.operation import Operation
 from locpipe.graph.plan import Plan
 from locpipe.kernels import Kernel, Nearness, Normalized
+from locpipe.kernels.masks import ExcludeSelf
+from locpipe.metrics import check_metric
 from locpipe.options import Run, check_run
+from locpipe.pairs import as_pairs
 from locpipe.reductions import LogMass, Reduction, WeightedMean
 
 __all__ = ["plan"]
@@ -29,6 +32,9 @@ def plan(
     values: Any = None,
     sample_weight: Any = None,
     k: int | None = None,
+    metric: str = "euclidean",
+    exclude_self: bool = False,
+    pairs: Any = None,
     **run: Unpack[Run],
 ) -> Plan:
     """What a call would do, and the memory and time that it would take.
@@ -46,6 +52,10 @@ def plan(
         a reduction of `lp.reductions`.
     k : int, optional
         Number of neighbours, for ``"nearest"``.
+    metric, exclude_self
+        As in `nearest`, for ``"nearest"``.
+    pairs : array (n_queries, n_keys) or PairSource, optional
+        As in `fold`, for a Reduction.
     **run
         Options of all functions (`lp.functions.Run`).
 
@@ -83,18 +93,43 @@ def plan(
     >>> plan.peak_bytes < plan.memory_limit
     True
     """
-    options, missing = check_run(run), isinstance(kernel, Kernel) and kernel.allows_missing
-    rows = as_queries(queries, allow_missing=missing)
-    keys = keys_of(keys, values, sample_weight, allow_missing=missing)
-    folded, under = _what(reduction, keys, kernel, k)
-    op = Operation(folded, under, empty=options["empty"])
+    options, allow_missing = check_run(run), _allow_missing(reduction, kernel, metric)
+    _check_only("'nearest'", reduction, metric=metric != "euclidean", exclude_self=exclude_self)
+    _check_only("a Reduction", reduction, pairs=pairs is not None)
+    rows = as_queries(queries, allow_missing=allow_missing)
+    keys = keys_of(keys, values, sample_weight, allow_missing=allow_missing)
+    if reduction == "nearest":
+        near = Nearness(metric) if kernel is None else check_kernel(kernel)
+        folded: Reduction = best_keys(k, keys, exclude_self)
+        under: Kernel | None = near * ExcludeSelf() if exclude_self else near
+    else:
+        folded, under = _what(reduction, keys, kernel)
+    matrix = None if pairs is None else as_pairs(pairs, "pairs")
+    op = Operation(folded, under, matrix, empty=options["empty"])
     return plan_checked(
         op, rows, keys, n_threads=options["n_threads"], memory_limit=options["memory_limit"]
     )
 
 
+def _allow_missing(reduction: Any, kernel: Any, metric: Any) -> bool:
+    """Whether the function of that name takes NaN in the coordinates."""
+    if reduction == "nearest" and kernel is None:
+        return check_metric(metric).allows_missing
+    return reduction != "density" and isinstance(kernel, Kernel) and kernel.allows_missing
+
+
+def _check_only(what: str, reduction: Any, **given: bool) -> None:
+    """Refuse an option that the function has no part for."""
+    fits = reduction == "nearest" if what == "'nearest'" else isinstance(reduction, Reduction)
+    for name in [name for name, is_given in given.items() if is_given and not fits]:
+        raise InputError(
+            f"{name} goes with reduction={what} alone, got reduction={shown(reduction)}; "
+            "leave it out"
+        )
+
+
 def _what(
-    reduction: str | Reduction, keys: Keys | KeySource, kernel: Kernel | None, k: int | None
+    reduction: str | Reduction, keys: Keys | KeySource, kernel: Kernel | None
 ) -> tuple[Reduction, Kernel | None]:
     """The reduction and the kernel that the function of that name folds with."""
     if isinstance(reduction, Reduction):
@@ -105,8 +140,6 @@ def _what(
         return LogMass(), check_kernel(kernel)
     if reduction == "density":
         return LogMass(), Normalized(check_kernel(kernel))
-    if reduction == "nearest":
-        return best_keys(k, keys), Nearness() if kernel is None else kernel
     raise InputError(
         f"reduction must be one of {list(_NAMES)} or a Reduction of lp.reductions, "
         f"got {shown(reduction)}"

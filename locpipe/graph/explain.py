@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from locpipe.graph.plan import Plan
+    from locpipe.graph.room import Blocks, Room
 
-__all__ = ["explain", "human_bytes"]
+__all__ = ["explain", "human_bytes", "too_much"]
 
 _STRATEGIES = {
     "stream": "each task folds all keys into its queries",
@@ -48,6 +49,47 @@ def human_bytes(n_bytes: int) -> str:
     ('1.50 GiB', '128 MiB')
     """
     return f"{n_bytes / 2**30:.2f} GiB" if n_bytes >= 2**30 else f"{n_bytes / 2**20:.0f} MiB"
+
+
+_SPARE = 1 / 32
+"""A process grows a little from one call to the next."""
+
+
+def too_much(room: Room, least: Blocks) -> str:
+    """What to say where not even the least blocks fit: the limit that would do, and a remedy."""
+    peak, limit = room.peak(least), human_bytes(room.place.memory_limit)
+    needed, remedy = human_bytes(round_up(peak + int(_SPARE * peak))), _remedy(room, least)
+    if room.place.is_cluster and not room.place.is_given:
+        return (
+            f"a worker needs up to {needed}, and Dask pauses it at {limit} (80% of its limit); "
+            f"{remedy}, or give each worker more memory"
+        )
+    return (
+        f"memory_limit must be at least {needed} for these arrays, {human_bytes(room.base)} of it "
+        f"for libraries, inputs and results, got {limit}; {remedy}, or raise the limit"
+    )
+
+
+def _remedy(room: Room, least: Blocks) -> str:
+    parts = room.parts(least)
+    what = max(parts, key=lambda name: parts[name])
+    if room.sizes.is_lazy and what != "base":
+        return f"take smaller chunks of the {what}"
+    if what in ("pairs", "keys"):
+        return f"store the {what} in smaller chunks"
+    return "hand large arrays over as a store, a memory map or Dask arrays"
+
+
+def round_up(n_bytes: int) -> int:
+    """Bytes that `human_bytes` writes without rounding down.
+
+    Examples
+    --------
+    >>> round_up(1), human_bytes(round_up(2**30 + 1))
+    (1048576, '1.01 GiB')
+    """
+    step = 2**30 // 100 if n_bytes >= 2**30 else 2**20
+    return -(-n_bytes // step) * step
 
 
 def _title(plan: Plan) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ from locpipe.blocks import ArrayPairs, QueryBlock
 from locpipe.engines import dense
 from locpipe.graph.inputs import Keys, Queries
 from locpipe.graph.operation import Operation
+from locpipe.graph.pair_blocks import lazy_pairs
+from locpipe.graph.sizes import Sizes
 from locpipe.graph.sources import ArrayKeys, KeySource, read_bytes
 
 __all__ = ["Footprint", "bytes_in_memory", "row_bytes"]
@@ -39,6 +42,8 @@ class Footprint:
         Bytes of the temporaries of one tile of pairs.
     state : int
         Bytes of the state of a query.
+    pairs : int
+        Bytes of the data per pair that are read for a tile, or that a task of a graph is handed.
     query_chunk, key_chunk : int
         Bytes of a row as it comes in a chunk of a Dask array.
     source : KeySource or Keys
@@ -48,13 +53,14 @@ class Footprint:
     per_query: int
     per_key: int
     tile: int
+    pairs: int
     state: int
     query_chunk: int
     key_chunk: int
     source: KeySource | Keys
 
     @classmethod
-    def of(cls, op: Operation, queries: Queries, keys: Keys | KeySource) -> Footprint:
+    def of(cls, op: Operation, queries: Queries, keys: Keys | KeySource, sizes: Sizes) -> Footprint:
         """The footprint of an operation."""
         n_features = int(queries.data.shape[1])
         passes = [p for p in (op, op.first_pass(), op.fallback()) if p is not None]
@@ -65,6 +71,7 @@ class Footprint:
             per_query=widened + states,
             per_key=_key_bytes(keys),
             tile=tile,
+            pairs=_pairs_bytes(op, sizes),
             state=_state_bytes(op, n_features),
             query_chunk=row_bytes(queries),
             key_chunk=row_bytes(keys) if isinstance(keys, Keys) else 0,
@@ -73,10 +80,13 @@ class Footprint:
 
     def block(self, query_rows: int, key_rows: int) -> int:
         """Bytes of one thread that folds `query_rows` queries, `key_rows` keys at a time."""
+        rows = query_rows * self.per_query + self.keys(key_rows)
+        return rows + self.pairs + self.tile + _FREED_LATE
+
+    def keys(self, key_rows: int) -> int:
+        """Bytes of the keys of a block as they are read, and in float64."""
         read = 0 if isinstance(self.source, Keys) else read_bytes(self.source, key_rows)
-        return (
-            query_rows * self.per_query + key_rows * self.per_key + read + self.tile + _FREED_LATE
-        )
+        return key_rows * self.per_key + read
 
 
 def result_bytes(op: Operation, n_features: int) -> int:
@@ -124,6 +134,23 @@ def _tile(op: Operation, n_features: int) -> int:
     n_arrays += 0 if op.pairs is None else _PAIR_ARRAYS
     coordinates = 2 * (dense.TILE_QUERIES + dense.TILE_KEYS) * n_features
     return _FLOAT * (n_arrays * dense.TILE_QUERIES * dense.TILE_KEYS + coordinates)
+
+
+def _pairs_bytes(op: Operation, sizes: Sizes) -> int:
+    """Bytes of the pairs of a tile as they are read, or of a leaf of a graph."""
+    tile = dense.TILE_QUERIES, dense.TILE_KEYS
+    readers = [getattr(source, "read_bytes", None) for source in op.pair_sources()]
+    of_tile = sum(int(read(*tile)) for read in readers if read is not None)
+    leaf = sizes.query_rows, sizes.key_rows
+    return of_tile + sum(_leaf_bytes(array, leaf) for array in lazy_pairs(op))
+
+
+def _leaf_bytes(array: Any, leaf: tuple[int, int]) -> int:
+    """The largest chunk of a Dask array, and the leaf's rectangle where chunks are cut to it."""
+    chunk = tuple(max(sizes) for sizes in array.chunks)
+    cut = 0 if chunk == leaf else 2 * prod(leaf)  # the pieces, and the pieces joined
+    n_bytes: int = _itemsize(array) * (prod(chunk) + cut)
+    return n_bytes
 
 
 def _key_bytes(keys: Keys | KeySource) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from locpipe.graph.costs import seconds_of
+from locpipe.graph.costs import read_seconds, seconds_of
 from locpipe.graph.explain import explain
 from locpipe.graph.inputs import Keys, Queries
 from locpipe.graph.operation import Operation
@@ -99,6 +99,8 @@ def plan_fold(
     sizes = Sizes.of(op, queries, keys, room_for_keys(place))
     room = Room.of(op, queries, keys, place, sizes)
     blocks = room.fit()
+    n_cores = blocks.n_threads * place.n_workers
+    reading = read_seconds(op, keys, sizes, blocks[:2])
     return Plan(
         engine="dense" if op.engine is None else type(op.engine).__name__.lower(),
         strategy=room.strategy,
@@ -116,5 +118,5 @@ def plan_fold(
         n_tasks=sizes.n_leaves or -(-sizes.query_rows // blocks.query_rows),
         memory_limit=place.memory_limit,
         peak_bytes=room.peak(blocks),
-        seconds=seconds_of(op, sizes, blocks.n_threads * place.n_workers),
+        seconds=seconds_of(op, sizes, n_cores) + reading / n_cores,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -9,7 +10,7 @@ from typing import NamedTuple
 from locpipe.engines import dense
 from locpipe.errors import InputError
 from locpipe.graph.costs import halves_pay
-from locpipe.graph.explain import human_bytes
+from locpipe.graph.explain import too_much
 from locpipe.graph.footprint import (
     Footprint,
     arrays_of,
@@ -74,7 +75,7 @@ class Room:
         results = _RESULT_COPIES * result_bytes(op, sizes.n_features) * n_queries
         shared = -(-(results + sizes.held) // place.n_workers)
         base = max(place.held + inputs, place.resident) + shared
-        footprint = Footprint.of(op, queries, keys)
+        footprint = Footprint.of(op, queries, keys, sizes)
         room = cls(_strategy(op, keys), place, sizes, footprint, base)
         return room._with_all_states() if _is_mirror(op, queries, keys, sizes) else room
 
@@ -89,35 +90,59 @@ class Room:
 
     def peak(self, blocks: Blocks) -> int:
         """Bytes of the process with such blocks at work."""
-        at_work = blocks.n_threads if self.place.pool > 1 else self.place.n_threads
         each = self.footprint.block(blocks.query_rows, blocks.key_rows)
-        return self.base + at_work * (each + self._chunks())
+        return self.base + self._at_work(blocks) * (each + self._chunks())
+
+    def _at_work(self, blocks: Blocks) -> int:
+        """Blocks at a time in the process, those of other tasks of a worker included."""
+        if self.sizes.is_lazy:
+            return max(1, min(self.place.n_threads, self.sizes.n_leaves))
+        return blocks.n_threads if self.place.pool > 1 else self.place.n_threads
 
     def _chunks(self) -> int:
         """Bytes of the chunks that a task of a graph is handed, and of states to merge."""
         if not self.sizes.is_lazy:
             return 0
+        return self._query_chunk() + self.sizes.key_rows * self.footprint.key_chunk
+
+    def _query_chunk(self) -> int:
         waiting = _STATES_AT_A_MERGE * self.footprint.state if self.sizes.n_spans > 1 else 0
-        of_queries = self.sizes.query_rows * (self.footprint.query_chunk + waiting)
-        return of_queries + self.sizes.key_rows * self.footprint.key_chunk
+        return self.sizes.query_rows * (self.footprint.query_chunk + waiting)
 
     def fit(self) -> Blocks:
         """The largest blocks, and the most threads, that fit.
+
+        The threads of a graph are its scheduler's.  A limit that nobody asked for is exceeded
+        rather than refused; where it is that of a cluster's workers, with a warning.
 
         Raises
         ------
         InputError
             If nothing does, and the limit was asked for.
         """
-        for n_threads in range(self._n_threads(), 0, -1):
+        fewest = self._n_threads() if self.sizes.is_lazy else 1
+        for n_threads in range(self._n_threads(), fewest - 1, -1):
             largest = self._largest(n_threads)
             for blocks in _smaller_and_smaller(largest, self._least_query_rows()):
                 if self.peak(blocks) <= self.place.memory_limit:
                     return blocks
-        least = Blocks(self._least_query_rows(), dense.TILE_KEYS, 1)
+        least = Blocks(self._least_query_rows(), dense.TILE_KEYS, fewest)
         if self.place.is_given:
-            raise InputError(self._too_much(self.peak(least)))
+            raise InputError(too_much(self, least))
+        if self.place.is_cluster:
+            warnings.warn(too_much(self, least), UserWarning, stacklevel=2)
         return least
+
+    def parts(self, blocks: Blocks) -> dict[str, int]:
+        """Bytes by what they are for: whatever the blocks, and rows and pairs of all at work."""
+        of_queries = blocks.query_rows * self.footprint.per_query
+        of_keys = self.footprint.keys(blocks.key_rows)
+        if self.sizes.is_lazy:
+            of_queries += self._query_chunk()
+            of_keys += self.sizes.key_rows * self.footprint.key_chunk
+        each = {"queries": of_queries, "keys": of_keys, "pairs": self.footprint.pairs}
+        at_work = {name: self._at_work(blocks) * n_bytes for name, n_bytes in each.items()}
+        return {"base": self.base - self.place.held} | at_work
 
     def _n_threads(self) -> int:
         """Blocks at work at a time: no more than there are tiles of queries."""
@@ -144,18 +169,6 @@ class Room:
         """Chunks of Dask arrays, and blocks that meet each other, are not cut."""
         fixed = self.sizes.is_lazy or self.strategy == "symmetric"
         return self._query_rows(1) if fixed else dense.TILE_QUERIES
-
-    def _too_much(self, least: int) -> str:
-        remedy = (
-            "take smaller chunks of the queries"
-            if self.sizes.is_lazy
-            else "hand large arrays over as a store, a memory map or Dask arrays"
-        )
-        return (
-            f"memory_limit must be at least {human_bytes(least)} for these arrays, "
-            f"{human_bytes(self.base)} of it for libraries, inputs and results, got "
-            f"{human_bytes(self.place.memory_limit)}; {remedy}, or raise the limit"
-        )
 
 
 def _strategy(op: Operation, keys: Keys | KeySource) -> str:

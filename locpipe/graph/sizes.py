@@ -104,8 +104,8 @@ def is_lazy(queries: Queries, keys: Keys | KeySource) -> bool:
 def _known(n_keys: float) -> float:
     if isnan(n_keys):
         raise InputError(
-            "the number of keys must be known to plan, got a Dask array of unknown chunk sizes; "
-            "call compute_chunk_sizes() on it first"
+            "the number of keys must be known, got a Dask array of unknown chunk sizes; call "
+            "compute_chunk_sizes() on it, or lp.prepare(keys), first"
         )
     return n_keys
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -12,12 +12,10 @@ from locpipe.blocks import KeyBlock, Tile, row_slices
 from locpipe.errors import InputError
 from locpipe.store.arrays import AnyArray
 from locpipe.store.folder import Folder, Url
+from locpipe.store.layout import OPEN_SECONDS, Layout
 from locpipe.store.opened import OpenedArray
 
 __all__ = ["ZarrKeys", "ZarrPairs"]
-
-_IN_FLIGHT = 10
-"""Chunks of an array that zarr reads at a time (its ``async.concurrency``)."""
 
 
 class ZarrKeys:
@@ -78,7 +76,7 @@ class ZarrKeys:
         }
         for role, array in self._arrays.items():
             _check_rows(role, array, n_rows=prod(self._arrays["data"].shape[:1]))
-        self._layouts = [_Layout.of(array) for array in self._arrays.values()]
+        self._layouts = [Layout.of(array) for array in self._arrays.values()]
 
     def __repr__(self) -> str:
         return _shown(self, self._folder, self._names, self._arrays["data"].shape)
@@ -133,13 +131,18 @@ class ZarrKeys:
 
     def read_bytes(self, block_rows: int) -> int:
         """Bytes held while keys are read in blocks of `block_rows`."""
-        span = min(self._span(block_rows), self.n_keys)
+        span = (self._span(block_rows),)
         return sum(layout.read_bytes(span) for layout in self._layouts)
+
+    def read_seconds(self, block_rows: int) -> float:
+        """Seconds of CPU that reading all keys once takes, in blocks of `block_rows`."""
+        span = self._span(block_rows)
+        return sum(layout.read_seconds(layout.chunks_of_spans(span)) for layout in self._layouts)
 
     def _span(self, block_rows: int) -> int:
         # Whole blocks that together span a chunk: blocks smaller than a chunk, read one by one,
         # would decode it again for each.
-        return -(-max(layout.chunk_rows for layout in self._layouts) // block_rows) * block_rows
+        return -(-max(layout.chunks[0] for layout in self._layouts) // block_rows) * block_rows
 
     def _block(self, arrays: dict[str, Any], rows: slice) -> KeyBlock:
         read: dict[str, AnyArray] = {
@@ -162,31 +165,6 @@ class ZarrKeys:
             )
         with np.errstate(divide="ignore"):  # a weight of 0 takes the key out
             return np.asarray(np.log(weight))
-
-
-class _Layout(NamedTuple):
-    """How an array lies in its store."""
-
-    row_bytes: int
-    chunk_rows: int
-    chunk_bytes: int
-    chunks_across: int
-
-    @classmethod
-    def of(cls, array: OpenedArray) -> _Layout:
-        """The layout of an array of rows."""
-        columns, across = array.shape[1:], array.chunks[1:]
-        return cls(
-            row_bytes=prod(columns) * array.dtype.itemsize,
-            chunk_rows=array.chunks[0],
-            chunk_bytes=prod(array.chunks) * array.dtype.itemsize,
-            chunks_across=prod(-(-n // c) for n, c in zip(columns, across, strict=True)),
-        )
-
-    def read_bytes(self, n_rows: int) -> int:
-        """The rows, and the chunks in flight, as stored and as decoded."""
-        n_chunks = -(-n_rows // self.chunk_rows) * self.chunks_across
-        return n_rows * self.row_bytes + 2 * min(n_chunks, _IN_FLIGHT) * self.chunk_bytes
 
 
 class ZarrPairs:
@@ -253,6 +231,21 @@ class ZarrPairs:
             than was opened.
         """
         return tuple(array.read(array.open(), (rows, columns)) for array in self._arrays)
+
+    def read_bytes(self, n_rows: int, n_columns: int) -> int:
+        """Bytes held while a rectangle is read."""
+        return sum(layout.read_bytes((n_rows, n_columns)) for layout in self._layouts())
+
+    def read_seconds(self, n_rows: int, n_columns: int) -> float:
+        """Seconds of CPU that reading a rectangle takes."""
+        region = (n_rows, n_columns)
+        return sum(
+            OPEN_SECONDS + layout.read_seconds(layout.n_chunks(region))
+            for layout in self._layouts()
+        )
+
+    def _layouts(self) -> list[Layout]:
+        return list(map(Layout.of, self._arrays))
 
 
 def _shown(source: object, folder: Folder, names: dict[str, str], shape: tuple[int, ...]) -> str:

@@ -1,6 +1,10 @@
 """Plans: from metadata alone, within the limit, readable."""
 
+import re
+import threading
+import time
 from dataclasses import replace
+from multiprocessing.pool import ThreadPool
 
 import dask
 import dask.array as da
@@ -15,6 +19,7 @@ from locpipe.graph.costs import seconds_of
 from locpipe.graph.footprint import bytes_in_memory
 from locpipe.graph.inputs import Queries
 from locpipe.graph.operation import Operation
+from locpipe.graph.place import WORKER_BASELINE
 from locpipe.graph.plan import plan_fold
 from locpipe.graph.sizes import Sizes
 from locpipe.graph.sources import read_bytes
@@ -23,6 +28,10 @@ from locpipe.testing import no_compute
 
 GAUSSIAN = lp.kernels.Gaussian(1.0)
 MiB, GiB = 2**20, 2**30
+UNKNOWN = (
+    r"number of keys must be known, got a Dask array of unknown chunk sizes; call "
+    r"compute_chunk_sizes\(\) on it, or lp.prepare\(keys\), first"
+)
 
 
 class Endless:
@@ -33,6 +42,13 @@ class Endless:
 
     def iter_blocks(self, block_rows, start=0, stop=None):
         raise AssertionError("a plan reads nothing")
+
+
+class HeldWhole(Endless):
+    """A source that decodes a gigabyte whatever it is asked for."""
+
+    def read_bytes(self, block_rows):
+        return GiB
 
 
 def zeros(n, d=2, dtype=np.float64):
@@ -128,7 +144,7 @@ def test_nothing_is_computed():
     assert (stream.strategy, stream.n_tasks) == ("stream", 10)
     assert open_ended.n_queries is None
     assert "queries of unknown number x 1,000,000 keys" in str(open_ended)
-    with pytest.raises(InputError, match=r"number of keys must be known.*compute_chunk_sizes"):
+    with pytest.raises(InputError, match=UNKNOWN):
         lp.plan(x, unknown, GAUSSIAN, reduction="density")
 
 
@@ -137,6 +153,79 @@ def test_the_scheduler_owns_the_threads_of_a_graph():
     with dask.config.set(num_workers=5):
         plan = lp.plan(x, np.ones((50, 2)), GAUSSIAN, reduction="density", n_threads=1)
     assert plan.n_threads == 5
+    with dask.config.set(scheduler="synchronous"):
+        assert lp.plan(x, np.ones((50, 2)), GAUSSIAN, reduction="density").n_threads == 1
+    with ThreadPool(6) as pool, dask.config.set(pool=pool):
+        assert lp.plan(x, np.ones((50, 2)), GAUSSIAN, reduction="density").n_threads == 6
+
+
+def test_a_graph_runs_the_planned_threads_and_no_more():
+    at_work, most, lock = [0], [0], threading.Lock()
+
+    def watched(block):
+        with lock:
+            at_work[0] += 1
+            most[0] = max(most[0], at_work[0])
+        time.sleep(0.02)
+        with lock:
+            at_work[0] -= 1
+        return block
+
+    x = da.ones((800, 2), chunks=50).map_blocks(watched, meta=np.empty((0, 2)))
+    with dask.config.set(num_workers=3):
+        plan = lp.plan(x, np.ones((50, 2)), GAUSSIAN, reduction="density")
+        lp.log_density(x, np.ones((50, 2)), GAUSSIAN).compute()
+    assert 1 < most[0] <= plan.n_threads == 3
+
+
+def test_threads_of_a_graph_are_not_fewer_to_fit():
+    x = da.ones((10**6, 2), chunks=100_000)
+    with dask.config.set(num_workers=64), pytest.raises(InputError, match="chunks of the queries"):
+        lp.nearest(x, np.ones((50, 2)), 9, memory_limit="1 GiB")
+
+
+def limit_in(message):
+    number, unit = re.search(r"at least ([0-9.]+) (MiB|GiB)", str(message)).groups()
+    return f"{number} {unit}"
+
+
+def test_the_limit_that_a_refusal_names_is_enough():
+    m = da.ones((8_000, 8_000), chunks=-1) * 0.5
+    x, kernel = np.ones((8_000, 2)), lp.kernels.Precomputed(m)
+    calls = {
+        "take smaller chunks of the pairs": lambda **run: lp.plan(x, x, kernel, values=x, **run),
+        "take smaller chunks of the keys": lambda **run: lp.plan(
+            da.ones((10, 2)), da.ones((3 * 10**7, 2), chunks=-1), GAUSSIAN,
+            reduction="density", **run,
+        ),
+        "take smaller chunks of the queries": lambda **run: lp.plan(
+            da.ones((2 * 10**6, 2), chunks=10**6), x, reduction="nearest", k=10, **run
+        ),
+        "store the keys in smaller chunks": lambda **run: lp.plan(
+            x, HeldWhole(10**6), GAUSSIAN, reduction="density", **run
+        ),
+    }  # fmt: skip
+    for remedy, call in calls.items():
+        with pytest.raises(InputError, match=f"got 512 MiB; {remedy}, or raise") as refused:
+            call(memory_limit="512 MiB")
+        limit = limit_in(refused.value)
+        plan = call(memory_limit=limit)
+        assert plan.peak_bytes <= plan.memory_limit
+
+
+def test_pairs_of_a_dask_array_are_counted():
+    n = 2_000
+    x, whole = np.ones((n, 2)), da.ones((n, n), chunks=-1)
+
+    def peak(pairs, q=x):
+        return lp.plan(q, x, lp.kernels.Precomputed(pairs), values=x).peak_bytes
+
+    chunk = 8 * n * n
+    assert peak(whole) > chunk + WORKER_BASELINE
+    # Cut to the leaves: the chunk that they come from, and the pieces.
+    few = da.from_array(x, chunks=(100, 2))
+    assert peak(whole, few) > chunk
+    assert peak(da.ones((n, n), chunks=100), few) < peak(whole, few) - chunk // 2
 
 
 def test_rows_among_themselves_are_weighed_once_where_that_pays():
@@ -195,9 +284,19 @@ def client():
 def test_a_client_brings_its_threads_and_memory(client):
     x = da.ones((1000, 2), chunks=100)
     plan = lp.plan(x, np.ones((50, 2)), GAUSSIAN, reduction="density")
-    assert (plan.n_threads, plan.n_workers, plan.memory_limit) == (3, 1, 2 * GiB)
+    assert (plan.n_threads, plan.n_workers, plan.memory_limit) == (3, 1, int(0.8 * 2 * GiB))
     given = lp.plan(x, np.ones((50, 2)), GAUSSIAN, reduction="density", memory_limit="1 GiB")
     assert given.memory_limit == GiB
+
+
+def test_workers_that_are_too_small_are_told_of_once(client):
+    x = da.ones((4 * 10**6, 2), chunks=10**6)
+    told = (
+        r"needs up to .* GiB, and Dask pauses it at 1.60 GiB .*; take smaller chunks of the queries"
+    )
+    with pytest.warns(UserWarning, match=told) as warned:
+        lp.nearest(x, np.ones((50, 2)), 10)
+    assert len(warned) == 1
 
 
 def plan_in_task():
@@ -210,7 +309,7 @@ def test_inside_a_task_one_thread_and_a_share_of_the_worker(client):
     outside = lp.plan(
         np.ones((5000, 2)), np.ones((50, 2)), GAUSSIAN, reduction="density", n_threads=1
     )
-    assert (inside.n_threads, inside.memory_limit) == (1, 2 * GiB)
+    assert (inside.n_threads, inside.memory_limit) == (1, int(0.8 * 2 * GiB))
     same = replace(inside, peak_bytes=0, memory_limit=0)
     assert same == replace(outside, peak_bytes=0, memory_limit=0)
     assert inside.peak_bytes > outside.peak_bytes  # the worker's other threads have work too
@@ -230,12 +329,32 @@ def test_inside_a_task_one_thread_and_a_share_of_the_worker(client):
         ({"rtol": 1.0}, "rtol must be None or a number between 0 and 1, got 1.0"),
         ({"rtol": "small"}, "rtol must be None or a number between 0 and 1, got 'small'"),
         ({"n_threads": True}, "n_threads must be a whole number"),
+        ({"exclude_self": True}, "exclude_self goes with reduction='nearest' alone, got reduc"),
+        ({"metric": "cosine"}, "metric goes with reduction='nearest' alone, got reduction='mean'"),
+        ({"pairs": np.ones((3, 3))}, "pairs goes with reduction=a Reduction alone, got"),
+        ({"reduction": "nearest", "kernel": None, "metric": "l2"}, "metric must be one of"),
+        ({"reduction": "nearest", "k": 3, "exclude_self": True}, r"k must be at most .*\(2\)"),
     ],
 )
 def test_bad_options(options, message):
     x = np.ones((3, 2))
     with pytest.raises(InputError, match=message):
         lp.plan(x, x, **{"kernel": GAUSSIAN} | options)
+
+
+def test_plans_take_what_the_functions_take():
+    x = np.array([[0.0, np.nan], [1.0, 2.0], [2.0, 1.0]])
+    near = lp.plan(x, x, reduction="nearest", k=1, metric="nan-euclidean", exclude_self=True)
+    assert near.kernel == lp.kernels.Nearness("nan-euclidean") * lp.masks.ExcludeSelf()
+    missing = lp.kernels.Gaussian(1.0, metric="nan-euclidean")
+    assert lp.plan(x, x, missing, values=[1.0, 2.0, 3.0])
+    cells = lp.plan(x[1:], x, reduction=LogMass(), kernel=missing, pairs=np.ones((2, 3)))
+    assert cells.n_queries == 2
+    with pytest.raises(InputError, match="pairs must have shape"):
+        lp.plan(x, x, reduction=LogMass(), kernel=missing, pairs=np.ones((2, 3)))
+    for bad in ({"reduction": "nearest", "k": 1}, {"reduction": "density", "kernel": missing}):
+        with pytest.raises(InputError, match="must be finite"):
+            lp.plan(x, x, **bad)
 
 
 def test_options_change_no_bit():

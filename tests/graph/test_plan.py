@@ -34,6 +34,12 @@ UNKNOWN = (
 )
 
 
+@pytest.fixture(autouse=True)
+def _process_that_holds_nothing_else(monkeypatch):
+    """Other tests leave their memory in this process; what is planned here is another one."""
+    monkeypatch.setattr("locpipe.graph.place.resident_bytes", lambda: 0)
+
+
 class Endless:
     """A `KeySource` of any size that holds nothing; it must not be read."""
 

@@ -1,5 +1,6 @@
 """The reference engine: blocks of any size, states of any size, memory that comes again."""
 
+import os
 import subprocess
 import sys
 
@@ -61,9 +62,8 @@ print(run(5000))
 
 @pytest.mark.skipif(sys.platform != "linux", reason="its C library is the one that is taught")
 def test_tiles_take_the_pages_of_the_tiles_before():
-    faults = [
-        int(subprocess.run([sys.executable, "-c", FAULTS], capture_output=True, text=True).stdout)
-        for _ in range(3)
-    ]
-    # 400 tiles of more than 1000 pages each; now and then the heap lies badly all the same.
-    assert min(faults) < 400 * 20
+    # Dask's nanny sets the allocator's bounds by these, and leaves them behind in its own process.
+    env = {name: value for name, value in os.environ.items() if not name.startswith("MALLOC_")}
+    script = [sys.executable, "-c", FAULTS]
+    done = subprocess.run(script, capture_output=True, text=True, env=env, check=True)
+    assert int(done.stdout) < 400 * 20  # 400 tiles of more than 1000 pages each

@@ -14,7 +14,15 @@ from locpipe.blocks import Array, KeyBlock, PairSource, QueryBlock, block_span, 
 from locpipe.kernels.base import Kernel
 from locpipe.reductions.base import Reduction, State
 
-__all__ = ["TILE_KEYS", "TILE_QUERIES", "concat_rows", "fold", "take_rows", "widen"]
+__all__ = [
+    "TILE_KEYS",
+    "TILE_QUERIES",
+    "concat_rows",
+    "fold",
+    "take_rows",
+    "widen",
+    "with_sample_weight",
+]
 
 # 256 x 256 float64 = 512 KiB: one array of a tile fills the second-level cache of one core.
 TILE_QUERIES = 256
@@ -82,7 +90,11 @@ def _fold_tiles(
 
 
 def _log_weights(kernel: Kernel, q: QueryBlock, k: KeyBlock) -> Array:
-    log_w = kernel.log_weights(q, k)
+    return with_sample_weight(kernel.log_weights(q, k), k)
+
+
+def with_sample_weight(log_w: Array, k: KeyBlock) -> Array:
+    """Log weights with those of the keys added, where they have any."""
     return log_w if k.log_sample_weight is None else log_w + k.log_sample_weight[None, :]
 
 

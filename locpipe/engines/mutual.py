@@ -59,9 +59,7 @@ def _tiles(rows: Rows, state: State) -> list[tuple[Rows, State]]:
 
 
 def _update(reduction: Reduction, state: State, log_w: Array, q: QueryBlock, k: KeyBlock) -> State:
-    if k.log_sample_weight is not None:
-        log_w = log_w + k.log_sample_weight[None, :]
-    return reduction.update(state, log_w, q, k)
+    return reduction.update(state, dense.with_sample_weight(log_w, k), q, k)
 
 
 def _joined(tiles: list[tuple[Rows, Any]]) -> Any:

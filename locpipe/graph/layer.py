@@ -20,7 +20,7 @@ from locpipe.shared import SharedArray
 if TYPE_CHECKING:
     from dask.array import Array as DaskArray
 
-__all__ = ["Group", "Layer", "groups_of", "log_weight", "row_blocks"]
+__all__ = ["Group", "Layer", "groups_of", "log_weight", "nth", "row_blocks"]
 
 
 class Group(NamedTuple):
@@ -100,14 +100,15 @@ class Layer:
 
         name, trailing = f"{self.name}-{i}", meta.shape[1:]
         keys = [(name, j, *(0 for _ in trailing)) for j in range(len(results))]
-        last = {key: Task(key, _nth, ref, i) for key, ref in zip(keys, results, strict=True)}
+        last = {key: Task(key, nth, ref, i) for key, ref in zip(keys, results, strict=True)}
         base = self.graph()
         layers = {**base.layers, name: MaterializedLayer(last)}
         graph = HighLevelGraph(layers, {**base.dependencies, name: {self.name}})
         return da.Array(graph, name, (tuple(chunks), *((n,) for n in trailing)), meta=meta)
 
 
-def _nth(results: tuple[Any, ...], i: int) -> Any:
+def nth(results: tuple[Any, ...], i: int) -> Any:
+    """The task that takes the `i`-th of the results of another."""
     return results[i]
 
 

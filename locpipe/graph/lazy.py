@@ -14,7 +14,7 @@ from array_api_compat import is_dask_array
 from locpipe.blocks import QueryBlock
 from locpipe.graph.checked import CheckedKeys, no_weight
 from locpipe.graph.inputs import Keys, Queries
-from locpipe.graph.layer import Group, Layer, row_blocks
+from locpipe.graph.layer import Group, Layer, nth, row_blocks
 from locpipe.graph.operation import Operation, put_rows, with_ranks
 from locpipe.graph.pair_blocks import lazy_pairs, with_pair_blocks, without_lazy_pairs
 from locpipe.graph.sources import KeySource
@@ -36,8 +36,8 @@ def fold_lazily(
 
     A leaf is one group of query chunks over one span of keys and gives a state; states merge in
     a tree.  **stream** is the tree of one span: keys in memory or in a store (`KeySource`).
-    **tree**: keys that are Dask arrays, a span per group of chunks, so no worker ever holds all
-    keys; or few queries over many keys.  **symmetric**: the queries are the keys, and a leaf
+    **tree**: keys that are Dask arrays, a span per group of chunks; or few queries over many
+    keys.  **symmetric**: the queries are the keys, and a leaf
     serves both of its groups.  **summary**: spans are summarised, and queries ask the summary.
     Keys of more than `room` bytes are read again for each group of queries and each pass.
     """
@@ -95,8 +95,8 @@ class _Build:
             states[i].append(self._leaf(self.op, a, i, spans[i]))
             for j, b in enumerate(targets[:i]):
                 both = self.layer.add(self.op.mutual, a.q, spans[i].keys, b.q, spans[j].keys)
-                states[i].append(self.layer.add(_nth, both, 0))
-                states[j].append(self.layer.add(_nth, both, 1))
+                states[i].append(self.layer.add(nth, both, 0))
+                states[j].append(self.layer.add(nth, both, 1))
         merged = [self._merged(self.op.merge, found) for found in states]
         return [self._answer(self.op, target, state) for target, state in _zip(targets, merged)]
 
@@ -109,7 +109,7 @@ class _Build:
     def _consulted(self, op: Operation, target: _Target) -> Any:
         """State from the summary of all keys; the doubtful rows are folded pair by pair."""
         asked = self.layer.add(op.ask, self.summary, target.q)
-        state, doubtful = (self.layer.add(_nth, asked, n) for n in (0, 1))
+        state, doubtful = (self.layer.add(nth, asked, n) for n in (0, 1))
         few = _Target(target.i, self.layer.add(op.some, target.q, doubtful), target.row)
         repaired = self._state(replace(op, engine=None), few)
         return self.layer.add(put_rows, state, doubtful, repaired)
@@ -171,10 +171,6 @@ def _span_with_pairs(
     op: Operation, place: tuple[int, int], blocks: list[Any], q: Any, keys: Any, *span: Any
 ) -> Any:
     return with_pair_blocks(op, blocks, *place).span(q, keys, *span)
-
-
-def _nth(results: tuple[Any, ...], i: int) -> Any:
-    return results[i]
 
 
 def _zip(a: Sequence[Any], b: Sequence[Any]) -> Any:

@@ -6,14 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from array_api_compat import is_dask_array
 
 from locpipe.blocks import Array, KeyBlock, QueryBlock
 from locpipe.engines.summary import SummaryEngine
 from locpipe.errors import InputError
 from locpipe.graph.checked import CheckedKeys, check_total
 from locpipe.graph.fit import check_kinds, check_reduction
-from locpipe.graph.inputs import Keys, Queries, as_queries, on_sphere
+from locpipe.graph.inputs import Keys, Queries, as_queries, has_dask, on_sphere
 from locpipe.graph.layer import log_weight
 from locpipe.graph.lazy import fold_lazily
 from locpipe.graph.operation import Empty, Operation
@@ -114,7 +113,7 @@ def fold_checked(
     queries, keys = _as_blocks(op, queries, keys)
     plan = plan_fold(op, queries, keys, n_threads=n_threads, memory_limit=memory_limit)
     op = replace(op, key_rows=plan.key_rows)
-    if isinstance(keys, Keys) or _is_lazy(queries):
+    if isinstance(keys, Keys) or has_dask(queries):
         return fold_lazily(op, queries, keys, room_for_keys(plan))
     q = QueryBlock(**vars(queries))
     if plan.strategy == "symmetric" and isinstance(keys, ArrayKeys):
@@ -146,7 +145,7 @@ def _as_blocks(op: Operation, queries: Queries, keys: Any) -> tuple[Queries, Key
         queries, keys = on_sphere(queries), on_sphere(keys)
         keys = replace(keys, angles=True) if isinstance(keys, CheckedKeys) else keys
     op.fallback()  # says now what it would say in a task
-    return queries, keys if _is_lazy(keys) or lazy_pairs(op) else _source(keys)
+    return queries, keys if has_dask(keys) or lazy_pairs(op) else _source(keys)
 
 
 def _check_sizes(op: Operation, queries: Queries, keys: Any) -> None:
@@ -178,11 +177,6 @@ def _reads_angles(kernel: Kernel | None, n_features: int) -> bool:
     """Whether a kernel takes the coordinates for latitudes and longitudes."""
     factors = kernel.factors if isinstance(kernel, Product) else (kernel,)
     return any(f is not None and f.lower(n_features).metric == "haversine" for f in factors)
-
-
-def _is_lazy(rows: Any) -> bool:
-    """Whether any array of the rows is a Dask array."""
-    return isinstance(rows, Queries | Keys) and any(map(is_dask_array, vars(rows).values()))
 
 
 def _source(keys: Any) -> KeySource:

@@ -23,7 +23,7 @@ from locpipe.graph.checks import (
 )
 from locpipe.pairs import refuse_stored
 
-__all__ = ["Keys", "Queries", "as_keys", "as_queries", "as_result", "on_sphere"]
+__all__ = ["Keys", "Queries", "as_keys", "as_queries", "as_result", "has_dask", "on_sphere"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +71,11 @@ class Keys:
     bandwidth: Array | None = None
     ids: Array | None = None
     time: Array | None = None
+
+
+def has_dask(rows: Any) -> bool:
+    """Whether rows have an array that is a Dask array; a source has none."""
+    return isinstance(rows, Queries | Keys) and any(map(is_dask_array, vars(rows).values()))
 
 
 def as_queries(queries: Any, *, allow_missing: bool = False) -> Queries:

@@ -14,7 +14,7 @@ from array_api_compat import array_namespace, is_dask_array
 from locpipe.blocks import KeyBlock, row_slices
 from locpipe.errors import InputError
 from locpipe.graph.checked import CheckedKeys, checked_source, no_weight
-from locpipe.graph.inputs import Keys, as_keys
+from locpipe.graph.inputs import Keys, as_keys, has_dask
 from locpipe.graph.layer import Layer, groups_of, row_blocks
 from locpipe.graph.sources import KEY_BLOCK_ROWS, KeySource
 from locpipe.options import Run, check_run
@@ -96,7 +96,7 @@ def prepare(
     """
     check_run(run)
     rows = checked_keys(keys, values, sample_weight)
-    if isinstance(rows, Keys) and any(map(is_dask_array, vars(rows).values())):
+    if isinstance(rows, Keys) and has_dask(rows):
         summaries = _of_chunks(rows)
         unchecked = as_keys(keys, values, sample_weight, look=False)
         rows = _with_sizes(unchecked, tuple(summary.n for summary in summaries))

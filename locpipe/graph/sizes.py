@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from math import inf, isnan
 
 import numpy as np
-from array_api_compat import is_dask_array
 
 from locpipe.errors import InputError
-from locpipe.graph.inputs import Keys, Queries
+from locpipe.graph.inputs import Keys, Queries, has_dask
 from locpipe.graph.operation import Operation
 from locpipe.graph.pair_blocks import lazy_pairs
 from locpipe.graph.sources import KeySource
@@ -98,7 +97,7 @@ class Sizes:
 
 def is_lazy(queries: Queries, keys: Keys | KeySource) -> bool:
     """Whether a graph is built."""
-    return isinstance(keys, Keys) or any(map(is_dask_array, vars(queries).values()))
+    return isinstance(keys, Keys) or has_dask(queries)
 
 
 def _known(n_keys: float) -> float:

@@ -12,7 +12,7 @@ import numpy as np
 from array_api_compat import is_dask_array
 
 from locpipe.blocks import row_slices
-from locpipe.graph.inputs import Keys, Queries
+from locpipe.graph.inputs import Keys, Queries, has_dask
 from locpipe.graph.layer import Group, Layer, groups_of, row_blocks
 from locpipe.graph.place import active_client
 from locpipe.graph.sources import ArrayKeys, KeySource
@@ -72,7 +72,7 @@ def are_held(keys: Keys | KeySource, room: float) -> bool:
     A block of a Dask array lives until the last task that needs it.  Every group of queries
     needs every block, and a scheduler takes the groups one after the other.
     """
-    if not isinstance(keys, Keys) or not _is_lazy(keys):
+    if not isinstance(keys, Keys) or not has_dask(keys):
         return True
     return held_bytes(keys) <= room
 
@@ -90,7 +90,7 @@ def group_rows(
 
     Keys that are not `held` are read for each group of queries, so these are few and large.
     """
-    lazy_keys = isinstance(keys, Keys) and (_is_lazy(keys) or bool(pairs))
+    lazy_keys = isinstance(keys, Keys) and (has_dask(keys) or bool(pairs))
     k_chunks = _chunks(keys, pairs, 1) if isinstance(keys, Keys) and lazy_keys else ()
     q_chunks = _chunks(queries, pairs, 0)
     n_q, n_k = _group_counts(q_chunks, k_chunks or (1,), _pairs(q_chunks, keys))
@@ -159,10 +159,6 @@ def pair_chunks(array: DaskArray, q_groups: Sequence[Group], spans: Sequence[Spa
     rows = tuple(int(group.n_rows) for group in q_groups)
     cut: DaskArray = array.rechunk((rows, tuple(span.rows() for span in spans)))
     return cut
-
-
-def _is_lazy(rows: Queries | Keys) -> bool:
-    return any(map(is_dask_array, vars(rows).values()))
 
 
 def _chunks(rows: Queries | Keys, pairs: Sequence[DaskArray], axis: int) -> tuple[Any, ...]:

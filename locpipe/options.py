@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import nan
 from numbers import Integral, Real
-from typing import Literal, TypedDict
+from typing import Any, Literal, TypedDict
 
 from locpipe.config import parse_bytes
 from locpipe.errors import ConfigError, InputError, shown
@@ -12,7 +12,7 @@ from locpipe.errors import ConfigError, InputError, shown
 __all__ = ["Checked", "Run", "check_run"]
 
 _EMPTY: dict[str, float | Literal["nearest"]] = {"nan": nan, "zero": 0.0, "nearest": "nearest"}
-_ENGINES = ("auto", "dense")
+_ENGINES = ("auto", "dense", "fused", "pruned", "spectral", "approximate")
 
 
 class Run(TypedDict, total=False):
@@ -20,11 +20,15 @@ class Run(TypedDict, total=False):
 
     Attributes
     ----------
-    engine : {"auto", "dense"}
-        ``"dense"`` is the reference: every pair, in float64.
+    engine : {"auto", "dense", "fused", "pruned", "spectral", "approximate"}
+        ``"auto"`` takes the cheapest that keeps `rtol`.  ``"dense"`` is the reference: every
+        pair, in float64.  ``"fused"``: every pair, in compiled loops.  ``"pruned"``: no pair that
+        cannot matter.  ``"spectral"``: nonuniform Fourier transforms.  ``"approximate"``: nearest
+        neighbours that are mostly right, never taken by itself.
     rtol : float, optional
-        Relative error allowed, between 0 and 1; default 1e-6 for float32 and 1e-10 for
-        float64.  ``"dense"`` computes in float64 whatever it is, and meets it always.
+        Error allowed, between 0 and 1; default 1e-6 for float32 queries and 1e-10 for float64.
+        For every query it bounds the error of the mass by the mass, and that of a mean by the
+        local mean of the values' sizes.
     memory_limit : int or str, optional
         Bytes that the process may take, such as ``"2 GiB"``, at least 512 MiB; kept by taking
         fewer rows and threads at a time.  Default: the setting in force (`lp.config`).
@@ -41,9 +45,11 @@ class Run(TypedDict, total=False):
     empty: str
 
 
-class Checked(TypedDict):
+class Checked(TypedDict, total=False):
     """What a fold is told of them."""
 
+    engine: Any
+    rtol: float | None
     empty: float | Literal["nearest"]
     n_threads: int | None
     memory_limit: int | None
@@ -66,19 +72,21 @@ def check_run(run: Run) -> Checked:
         raise InputError(f"engine must be one of {list(_ENGINES)}, got {shown(engine)}")
     if not isinstance(empty, str) or empty not in _EMPTY:
         raise InputError(f"empty must be one of {list(_EMPTY)}, got {shown(empty)}")
-    _check_rtol(run.get("rtol"))
     return Checked(
+        engine=engine,
+        rtol=_check_rtol(run.get("rtol")),
         empty=_EMPTY[empty],
         n_threads=_check_threads(run.get("n_threads")),
         memory_limit=_check_memory(run.get("memory_limit")),
     )
 
 
-def _check_rtol(rtol: object) -> None:
+def _check_rtol(rtol: object) -> float | None:
     if rtol is None:
-        return
+        return None
     if isinstance(rtol, bool) or not isinstance(rtol, Real) or not 0 < float(rtol) < 1:
         raise InputError(f"rtol must be None or a number between 0 and 1, got {shown(rtol)}")
+    return float(rtol)
 
 
 def _check_threads(n_threads: object) -> int | None:

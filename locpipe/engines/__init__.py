@@ -1,6 +1,19 @@
 """Engines: how blocks are computed on one worker."""
 
 from locpipe.engines import dense
+from locpipe.engines.base import Engine, Need, PairEngine, Spread, SummaryEngine
+from locpipe.engines.choice import NAMES, choose, pairwise
 from locpipe.engines.threads import single_threaded_libraries
 
-__all__ = ["dense", "single_threaded_libraries"]
+__all__ = [
+    "NAMES",
+    "Engine",
+    "Need",
+    "PairEngine",
+    "Spread",
+    "SummaryEngine",
+    "choose",
+    "dense",
+    "pairwise",
+    "single_threaded_libraries",
+]

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from array_api_compat import array_namespace
 
 from locpipe.blocks import Array, KeyBlock, PairSource, QueryBlock, block_span, row_slices
+from locpipe.engines.base import Need
+from locpipe.engines.costs import kernel_ns, reduction_ns
 from locpipe.kernels.base import Kernel
 from locpipe.reductions.base import Reduction, State
 
 __all__ = [
     "TILE_KEYS",
     "TILE_QUERIES",
+    "Dense",
     "concat_rows",
     "fold",
     "take_rows",
@@ -27,6 +30,51 @@ __all__ = [
 # 256 x 256 float64 = 512 KiB: one array of a tile fills the second-level cache of one core.
 TILE_QUERIES = 256
 TILE_KEYS = 256
+_PAIR_ARRAYS = 4
+_FLOAT = 8
+
+
+@dataclass(frozen=True)
+class Dense:
+    """Every pair in float64: serves all, and is what the others are tested against."""
+
+    name: ClassVar[str] = "dense"
+
+    @classmethod
+    def refusal(cls, need: Need) -> str | None:
+        """Nothing is refused."""
+        return None
+
+    @classmethod
+    def seconds(cls, need: Need) -> float:
+        """Seconds of one thread."""
+        kernel = kernel_ns(need.kernel, need.n_features)
+        return 1e-9 * need.n_pairs * (kernel + reduction_ns(need.reduction, need.n_outputs))
+
+    @classmethod
+    def build(cls, need: Need) -> Self:
+        """The same for all."""
+        return cls()
+
+    def tile_bytes(self, need: Need) -> int:
+        """Bytes of the temporaries of a tile."""
+        kernel = need.kernel
+        n_arrays = need.reduction.tile_arrays + (0 if kernel is None else kernel.tile_arrays)
+        n_arrays += _PAIR_ARRAYS * need.has_pairs
+        coordinates = 2 * (TILE_QUERIES + TILE_KEYS) * need.n_features
+        return _FLOAT * (n_arrays * TILE_QUERIES * TILE_KEYS + coordinates)
+
+    def fold(
+        self,
+        reduction: Reduction,
+        state: Any,
+        q: QueryBlock,
+        k: KeyBlock,
+        kernel: Kernel | None = None,
+        pairs: PairSource | None = None,
+    ) -> State:
+        """`state` with the keys of a block folded in."""
+        return fold(reduction, state, q, k, kernel, pairs)
 
 
 def fold(

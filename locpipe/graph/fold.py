@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from math import nan
+from typing import Any, Unpack
 
 import numpy as np
 
 from locpipe.blocks import Array, KeyBlock, QueryBlock
-from locpipe.engines.summary import SummaryEngine
+from locpipe.engines import Spread
 from locpipe.errors import InputError
 from locpipe.graph.checked import CheckedKeys, check_total
 from locpipe.graph.fit import check_kinds, check_reduction
 from locpipe.graph.inputs import Keys, Queries, as_queries, has_dask, on_sphere
 from locpipe.graph.layer import log_weight
 from locpipe.graph.lazy import fold_lazily
-from locpipe.graph.operation import Empty, Operation
+from locpipe.graph.operation import Operation
 from locpipe.graph.pair_blocks import lazy_pairs
 from locpipe.graph.plan import Plan, plan_fold
-from locpipe.graph.prepare import checked_keys
+from locpipe.graph.prepare import checked_keys, spread_of
 from locpipe.graph.sources import ArrayKeys, KeySource
 from locpipe.graph.spans import room_for_keys
 from locpipe.graph.stream import fold_in_memory
 from locpipe.graph.symmetric import fold_symmetric
 from locpipe.kernels.base import Kernel
 from locpipe.kernels.product import Product
+from locpipe.options import Checked
 from locpipe.pairs import as_pairs
 from locpipe.reductions.base import Reduction
 
@@ -37,11 +39,7 @@ def fold(
     keys: Any,
     kernel: Kernel | None = None,
     pairs: Any = None,
-    *,
-    empty: Empty = float("nan"),
-    n_threads: int | None = None,
-    memory_limit: int | None = None,
-    engine: SummaryEngine | None = None,
+    **how: Unpack[Checked],
 ) -> tuple[Array, ...]:
     """Fold all keys into each query and finalize.
 
@@ -57,14 +55,8 @@ def fold(
         Who is near whom; not needed by reductions that work on `pairs` alone.
     pairs : array or PairSource, optional
         Data per pair, shape (n_queries, n_keys); a Dask array makes the results lazy.
-    empty : float or "nearest"
-        Result of a query with no neighbour; "nearest": that of its nearest key.
-    n_threads : int, optional
-        Threads for queries in memory; default: the setting in force.
-    memory_limit : int, optional
-        Bytes that the process may take; default: the setting in force.
-    engine : SummaryEngine, optional
-        Answers from a summary of the keys; default: pair by pair.
+    **how
+        Options that were checked (`locpipe.options.Checked`).
 
     Returns
     -------
@@ -79,10 +71,8 @@ def fold(
         checked_keys(keys, allow_missing=missing),
         kernel,
         pairs,
-        empty=empty,
-        n_threads=n_threads,
-        memory_limit=memory_limit,
-        engine=engine,
+        spread=spread_of(keys),
+        **how,
     )
 
 
@@ -93,15 +83,14 @@ def fold_checked(
     kernel: Kernel | None = None,
     pairs: Any = None,
     *,
-    empty: Empty = float("nan"),
-    n_threads: int | None = None,
-    memory_limit: int | None = None,
-    engine: SummaryEngine | None = None,
+    spread: Spread | None = None,
     weights_as_mask: bool = False,
+    **how: Unpack[Checked],
 ) -> tuple[Array, ...]:
     """`fold` for rows that have come through `as_queries` and `checked_keys`.
 
-    With `weights_as_mask` sample weights only say which keys are there.
+    `spread` says where the keys lie, if that is known.  With `weights_as_mask` sample weights
+    only say which keys are there.
     """
     pairs = None if pairs is None else as_pairs(pairs, "pairs")
     if pairs is None and not reduction.reads_kernel:
@@ -109,10 +98,10 @@ def fold_checked(
             f"{type(reduction).__name__} works on pairs, got pairs=None; give a matrix "
             "(n_queries, n_keys)"
         )
-    op = Operation(reduction, kernel, pairs, empty, engine=engine, weights_as_mask=weights_as_mask)
+    op = Operation(reduction, kernel, pairs, how.get("empty", nan), weights_as_mask=weights_as_mask)
     queries, keys = _as_blocks(op, queries, keys)
-    plan = plan_fold(op, queries, keys, n_threads=n_threads, memory_limit=memory_limit)
-    op = replace(op, key_rows=plan.key_rows)
+    plan = plan_fold(op, queries, keys, spread=spread, **how)
+    op = replace(plan.op, key_rows=plan.key_rows)
     if isinstance(keys, Keys) or has_dask(queries):
         return fold_lazily(op, queries, keys, room_for_keys(plan))
     q = QueryBlock(**vars(queries))
@@ -125,13 +114,12 @@ def plan_checked(
     op: Operation,
     queries: Queries,
     keys: Keys | KeySource,
-    *,
-    n_threads: int | None = None,
-    memory_limit: int | None = None,
+    spread: Spread | None = None,
+    **how: Unpack[Checked],
 ) -> Plan:
     """The plan that `fold_checked` would follow."""
     queries, keys = _as_blocks(op, queries, keys)
-    return plan_fold(op, queries, keys, n_threads=n_threads, memory_limit=memory_limit)
+    return plan_fold(op, queries, keys, spread=spread, **how)
 
 
 def _as_blocks(op: Operation, queries: Queries, keys: Any) -> tuple[Queries, Keys | KeySource]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -11,7 +11,8 @@ import numpy as np
 from array_api_compat import is_dask_array
 
 from locpipe.blocks import ArrayPairs, QueryBlock
-from locpipe.engines import dense
+from locpipe.engines import Need, dense
+from locpipe.graph.choose import Chosen
 from locpipe.graph.inputs import Keys, Queries
 from locpipe.graph.operation import Operation
 from locpipe.graph.pair_blocks import lazy_pairs
@@ -21,7 +22,6 @@ from locpipe.graph.sources import ArrayKeys, KeySource, read_bytes
 __all__ = ["Footprint", "bytes_in_memory", "row_bytes"]
 
 _FLOAT = 8
-_PAIR_ARRAYS = 4
 _RANKS = 3
 """Numbers per query that a first pass leaves in the query block."""
 _FREED_LATE = 4 * 2**20
@@ -48,6 +48,10 @@ class Footprint:
         Bytes of a row as it comes in a chunk of a Dask array.
     source : KeySource or Keys
         Where the keys are read from.
+    query_rows : int
+        Queries that the engine wants in a block; 0: as the memory suits.
+    threads_inside : bool
+        Whether the engine takes all cores for one block.
     """
 
     per_query: int
@@ -58,17 +62,21 @@ class Footprint:
     query_chunk: int
     key_chunk: int
     source: KeySource | Keys
+    query_rows: int = 0
+    threads_inside: bool = False
 
     @classmethod
-    def of(cls, op: Operation, queries: Queries, keys: Keys | KeySource, sizes: Sizes) -> Footprint:
+    def of(
+        cls, chosen: Chosen, queries: Queries, keys: Keys | KeySource, sizes: Sizes
+    ) -> Footprint:
         """The footprint of an operation."""
-        n_features = int(queries.data.shape[1])
+        op, engine, n_features = chosen.op, chosen.engine, int(queries.data.shape[1])
         passes = [p for p in (op, op.first_pass(), op.fallback()) if p is not None]
         states = sum(_state_and_results(p, n_features) for p in passes)
         widened = row_bytes(queries, _FLOAT) + _RANKS * _FLOAT * (len(passes) > 1)
-        tile = max(_tile(p, n_features) for p in passes)
+        tile = max(_tile(p, chosen.need) for p in passes)
         return cls(
-            per_query=widened + states,
+            per_query=widened + states + _of_summary(engine, "query_bytes", chosen.need),
             per_key=_key_bytes(keys),
             tile=tile,
             pairs=_pairs_bytes(op, sizes),
@@ -76,6 +84,8 @@ class Footprint:
             query_chunk=row_bytes(queries),
             key_chunk=row_bytes(keys) if isinstance(keys, Keys) else 0,
             source=keys,
+            query_rows=getattr(engine, "query_rows", 0),
+            threads_inside=getattr(engine, "threads_inside", False),
         )
 
     def block(self, query_rows: int, key_rows: int) -> int:
@@ -129,11 +139,21 @@ def _state_bytes(op: Operation, n_features: int) -> int:
     return sum(_nbytes(array) for array in state)
 
 
-def _tile(op: Operation, n_features: int) -> int:
-    n_arrays = op.reduction.tile_arrays + (0 if op.kernel is None else op.kernel.tile_arrays)
-    n_arrays += 0 if op.pairs is None else _PAIR_ARRAYS
-    coordinates = 2 * (dense.TILE_QUERIES + dense.TILE_KEYS) * n_features
-    return _FLOAT * (n_arrays * dense.TILE_QUERIES * dense.TILE_KEYS + coordinates)
+def summary_bytes(chosen: Chosen) -> int:
+    """Bytes of the summary of all keys, and of making it; 0 where there is none."""
+    return _of_summary(chosen.engine, "summary_bytes", chosen.need)
+
+
+def _of_summary(engine: Any, what: str, need: Need) -> int:
+    """What an engine that summarises says of its memory."""
+    said = getattr(engine, what, None)
+    return 0 if said is None else int(said(need))
+
+
+def _tile(op: Operation, need: Need) -> int:
+    need = replace(need, kernel=op.kernel, reduction=op.reduction, has_pairs=bool(op.pairs))
+    of_summary = _of_summary(op.engine, "tile_bytes", need)
+    return max(op.pairwise.tile_bytes(need), of_summary)
 
 
 def _pairs_bytes(op: Operation, sizes: Sizes) -> int:

@@ -10,9 +10,10 @@ from typing import Any, Literal
 from array_api_compat import array_namespace
 
 from locpipe.blocks import Array, KeyBlock, PairSource, QueryBlock, row_slices
-from locpipe.engines import dense, single_threaded_libraries
+from locpipe.engines import single_threaded_libraries
+from locpipe.engines.base import PairEngine, SummaryEngine
+from locpipe.engines.dense import Dense
 from locpipe.engines.mutual import Rows, fold_mutual
-from locpipe.engines.summary import SummaryEngine
 from locpipe.errors import InputError
 from locpipe.graph.sources import KEY_BLOCK_ROWS, KeySource
 from locpipe.kernels.base import Kernel
@@ -26,6 +27,7 @@ Empty = float | Literal["nearest"]
 """Result of a query with no neighbour: a number, or what its nearest key gives."""
 
 AnyKeys = KeySource | KeyBlock
+_DENSE = Dense()
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,8 +44,12 @@ class Operation:
         Keys that a task reads and widens at a time.
     weights_as_mask : bool
         Sample weights only say which keys are there: so that a ranking is by nearness alone.
+    pairwise : PairEngine
+        Goes through the pairs.
     engine : SummaryEngine, optional
-        Answers from a summary of the keys; default: pair by pair.
+        Answers from a summary of the keys, and leaves rows in doubt to `pairwise`.
+    ranker : PairEngine
+        Answers the first pass of a kernel that ranks.
     """
 
     reduction: Reduction
@@ -52,7 +58,9 @@ class Operation:
     empty: Empty = float("nan")
     key_rows: int = KEY_BLOCK_ROWS
     weights_as_mask: bool = False
+    pairwise: PairEngine = _DENSE
     engine: SummaryEngine | None = None
+    ranker: PairEngine = _DENSE
 
     def pair_sources(self) -> tuple[PairSource, ...]:
         """All data per pair that is read."""
@@ -72,7 +80,13 @@ class Operation:
         if ranking is None:
             return None
         ranks = TopK(ranking.k)
-        return Operation(ranks, ranking.score, key_rows=self.key_rows, weights_as_mask=True)
+        return Operation(
+            ranks,
+            ranking.score,
+            key_rows=self.key_rows,
+            weights_as_mask=True,
+            pairwise=self.ranker,
+        )
 
     def fallback(self) -> Operation | None:
         """What gives queries with no neighbour their result, under ``empty="nearest"``."""
@@ -84,7 +98,9 @@ class Operation:
                 f"empty='nearest' needs a kernel of a distance, got {type(self.kernel).__name__}; "
                 "use empty='nan' or 'zero'"
             )
-        return replace(self, kernel=Closest(score), empty=float("nan"), engine=None)
+        return replace(
+            self, kernel=Closest(score), empty=float("nan"), pairwise=_DENSE, engine=None
+        )
 
     def fold(self, q: QueryBlock, keys: Iterable[KeyBlock], state: State | None = None) -> State:
         """State of a query block over key blocks read one at a time."""
@@ -119,16 +135,18 @@ class Operation:
         if kernel is None:
             raise InputError("rows meet each other under a kernel, got None")
         states = (self.reduction.init(q_a), self.reduction.init(q_b)) if states is None else states
-        k_a, k_b = (_present(k) if self.weights_as_mask else k for k in (k_a, k_b))
+        k_a, k_b = self._weighed(k_a), self._weighed(k_b)
         a, b = Rows(q_a, k_a), Rows(q_b, k_b)
         with single_threaded_libraries():
             return fold_mutual(self.reduction, states, a, b, kernel)
 
     def summary(self, keys: AnyKeys, start: int = 0, stop: int | None = None) -> Any:
         """Summary of a span of keys, a leaf of the strategy ``summary``; None of no keys."""
-        blocks = map(dense.widen, _blocks(keys, self.key_rows, start, stop))
+        blocks = _blocks(keys, self.key_rows, start, stop)
         with single_threaded_libraries():
-            return self.merge_summaries([self._engine().summarise(k) for k in blocks])
+            return self.merge_summaries(
+                [self._engine().summarise(self._weighed(k)) for k in blocks]
+            )
 
     def merge_summaries(self, summaries: Sequence[Any]) -> Any:
         """Summary of the keys of all; None of no keys."""
@@ -138,7 +156,7 @@ class Operation:
     def ask(self, summary: Any, q: QueryBlock) -> tuple[State, Array]:
         """State of each query from the summary, and a mask of those to repair pair by pair."""
         with single_threaded_libraries():
-            return self._engine().evaluate(summary, dense.widen(q))
+            return self._engine().evaluate(summary, q)
 
     def consult(self, summary: Any, q: QueryBlock, keys: AnyKeys) -> State:
         """State of a query block from the summary, repaired where it needs it."""
@@ -180,8 +198,12 @@ class Operation:
         return self.finish(self.reduction.init(q.rows(slice(0, 0))))
 
     def _step(self, q: QueryBlock, state: State, k: KeyBlock) -> State:
-        k = _present(k) if self.weights_as_mask else k
-        return dense.fold(self.reduction, state, q, k, self._weighing(), self.pairs)
+        k = self._weighed(k)
+        return self.pairwise.fold(self.reduction, state, q, k, self._weighing(), self.pairs)
+
+    def _weighed(self, k: KeyBlock) -> KeyBlock:
+        """The block as its weights count."""
+        return _present(k) if self.weights_as_mask else k
 
     def _weighing(self) -> Kernel | None:
         """The kernel, exact where keys are ranked."""

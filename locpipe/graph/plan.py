@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Unpack
 
-from locpipe.graph.costs import read_seconds, seconds_of
+from locpipe.engines import Spread
+from locpipe.graph.choose import engine_name, with_engine
+from locpipe.graph.costs import read_seconds
 from locpipe.graph.explain import explain
 from locpipe.graph.inputs import Keys, Queries
 from locpipe.graph.operation import Operation
@@ -14,6 +17,7 @@ from locpipe.graph.sizes import Sizes, is_lazy
 from locpipe.graph.sources import KeySource
 from locpipe.graph.spans import room_for_keys
 from locpipe.kernels.base import Kernel
+from locpipe.options import Checked
 from locpipe.reductions.base import Reduction
 
 __all__ = ["Plan", "plan_fold"]
@@ -27,8 +31,8 @@ class Plan:
     ----------
     engine : str
     strategy : {"stream", "tree", "symmetric", "summary"}
-    kernel : Kernel or None
-    reduction : Reduction
+    op : Operation
+        What every task is told, its engines included.
     n_queries : int or None
         None where chunk sizes are unknown.
     n_keys, n_features, n_outputs : int
@@ -50,8 +54,7 @@ class Plan:
 
     engine: str
     strategy: str
-    kernel: Kernel | None
-    reduction: Reduction
+    op: Operation = field(repr=False)
     n_queries: int | None
     n_keys: int
     n_features: int
@@ -66,6 +69,16 @@ class Plan:
     peak_bytes: int
     seconds: float
 
+    @property
+    def kernel(self) -> Kernel | None:
+        """Who is near whom."""
+        return self.op.kernel
+
+    @property
+    def reduction(self) -> Reduction:
+        """What is kept."""
+        return self.op.reduction
+
     def __str__(self) -> str:
         return explain(self)
 
@@ -74,38 +87,55 @@ def plan_fold(
     op: Operation,
     queries: Queries,
     keys: Keys | KeySource,
-    *,
-    n_threads: int | None = None,
-    memory_limit: int | None = None,
+    spread: Spread | None = None,
+    **how: Unpack[Checked],
 ) -> Plan:
-    """How to fold `keys` into `queries`; nothing is computed.
+    """How to fold `keys` into `queries`; nothing is computed, but where keys in memory lie.
 
     Parameters
     ----------
     op : Operation
+        Its engines are not looked at.
     queries : Queries
         Checked, in memory or Dask.
     keys : Keys or KeySource
         Checked `Keys` where any of their arrays is a Dask array, else a source.
-    n_threads, memory_limit : int, optional
-        Default: the settings in force, or those of the Dask worker or Client.
+    spread : Spread, optional
+        Where the keys lie, if that is known.
+    **how
+        Options that were checked; threads and memory are by default the settings in force, or
+        those of the Dask worker or Client.
 
     Raises
     ------
     InputError
-        If not even one tile at a time fits the limit that was asked for.
+        If not even one tile at a time fits the limit that was asked for, or the engine that was
+        asked for cannot serve.
     """
-    place = place_of(lazy=is_lazy(queries, keys), n_threads=n_threads, memory_limit=memory_limit)
+    place = place_of(
+        lazy=is_lazy(queries, keys),
+        n_threads=how.get("n_threads"),
+        memory_limit=how.get("memory_limit"),
+    )
     sizes = Sizes.of(op, queries, keys, room_for_keys(place))
-    room = Room.of(op, queries, keys, place, sizes)
+    chosen = with_engine(
+        op,
+        queries,
+        keys,
+        sizes,
+        place,
+        engine=how.get("engine", "auto"),
+        rtol=how.get("rtol"),
+        spread=spread,
+    )
+    room = Room.of(chosen, queries, keys, place, sizes)
     blocks = room.fit()
     n_cores = blocks.n_threads * place.n_workers
-    reading = read_seconds(op, keys, sizes, blocks[:2])
+    reading = read_seconds(chosen.op, keys, sizes, blocks[:2])
     return Plan(
-        engine="dense" if op.engine is None else type(op.engine).__name__.lower(),
+        engine=engine_name(chosen.engine),
         strategy=room.strategy,
-        kernel=op.kernel,
-        reduction=op.reduction,
+        op=chosen.op,
         n_queries=sizes.n_queries,
         n_keys=sizes.n_keys,
         n_features=sizes.n_features,
@@ -118,5 +148,5 @@ def plan_fold(
         n_tasks=sizes.n_leaves or -(-sizes.query_rows // blocks.query_rows),
         memory_limit=place.memory_limit,
         peak_bytes=room.peak(blocks),
-        seconds=seconds_of(op, sizes, n_cores) + reading / n_cores,
+        seconds=(chosen.seconds() + reading) / n_cores,
     )

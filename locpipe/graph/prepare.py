@@ -12,6 +12,7 @@ import numpy as np
 from array_api_compat import array_namespace, is_dask_array
 
 from locpipe.blocks import KeyBlock, row_slices
+from locpipe.engines import Spread
 from locpipe.errors import InputError
 from locpipe.graph.checked import CheckedKeys, checked_source, no_weight
 from locpipe.graph.inputs import Keys, as_keys, has_dask
@@ -19,7 +20,7 @@ from locpipe.graph.layer import Layer, groups_of, row_blocks
 from locpipe.graph.sources import KEY_BLOCK_ROWS, KeySource
 from locpipe.options import Run, check_run
 
-__all__ = ["PreparedKeys", "checked_keys", "prepare"]
+__all__ = ["PreparedKeys", "checked_keys", "prepare", "spread_of"]
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -140,6 +141,14 @@ def checked_keys(
             "name them there"
         )
     return keys.rows if isinstance(keys, PreparedKeys) else checked_source(keys, allow_missing)
+
+
+def spread_of(keys: Any) -> Spread | None:
+    """Where keys lie that have been prepared; None of others."""
+    if not isinstance(keys, PreparedKeys):
+        return None
+    known = (keys.low, keys.high, keys.mean, keys.variance)
+    return Spread(*(tuple(map(float, row)) for row in known))
 
 
 class _Summary(NamedTuple):

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from locpipe.engines import dense
 from locpipe.errors import InputError
+from locpipe.graph.choose import Chosen
 from locpipe.graph.costs import halves_pay
 from locpipe.graph.explain import too_much
 from locpipe.graph.footprint import (
@@ -16,6 +17,7 @@ from locpipe.graph.footprint import (
     arrays_of,
     bytes_in_memory,
     result_bytes,
+    summary_bytes,
 )
 from locpipe.graph.inputs import Keys, Queries
 from locpipe.graph.operation import Operation
@@ -67,15 +69,16 @@ class Room:
 
     @classmethod
     def of(
-        cls, op: Operation, queries: Queries, keys: Keys | KeySource, place: Place, sizes: Sizes
+        cls, chosen: Chosen, queries: Queries, keys: Keys | KeySource, place: Place, sizes: Sizes
     ) -> Room:
         """The room for an operation, at the strategy that suits it."""
+        op = chosen.op
         inputs = bytes_in_memory(arrays_of(op, queries, keys))
         n_queries = sizes.n_queries or sizes.query_rows * sizes.n_groups
         results = _RESULT_COPIES * result_bytes(op, sizes.n_features) * n_queries
         shared = -(-(results + sizes.held) // place.n_workers)
-        base = max(place.held + inputs, place.resident) + shared
-        footprint = Footprint.of(op, queries, keys, sizes)
+        base = max(place.held + inputs, place.resident) + shared + summary_bytes(chosen)
+        footprint = Footprint.of(chosen, queries, keys, sizes)
         room = cls(_strategy(op, keys), place, sizes, footprint, base)
         return room._with_all_states() if _is_mirror(op, queries, keys, sizes) else room
 
@@ -148,6 +151,8 @@ class Room:
         """Blocks at work at a time: no more than there are tiles of queries."""
         if self.sizes.is_lazy:
             return self.place.n_threads
+        if self.footprint.threads_inside:
+            return 1
         return max(1, min(self.place.pool, -(-self.sizes.query_rows // dense.TILE_QUERIES)))
 
     def _largest(self, n_threads: int) -> Blocks:
@@ -156,9 +161,11 @@ class Room:
         return Blocks(self._query_rows(n_threads), key_rows, n_threads)
 
     def _query_rows(self, n_threads: int) -> int:
-        rows = self.sizes.query_rows
+        rows, wanted = self.sizes.query_rows, self.footprint.query_rows
         if self.sizes.is_lazy:
             return _whole_tiles(rows)
+        if wanted:
+            return min(_whole_tiles(-(-rows // n_threads)), wanted)
         if self.strategy == "symmetric":
             return min(_whole_tiles(rows), BLOCK_ROWS)
         if isinstance(self.footprint.source, ArrayKeys):

@@ -8,6 +8,7 @@ from typing import Any
 
 from locpipe.blocks import Array, KeyBlock, QueryBlock, row_slices
 from locpipe.engines import dense, single_threaded_libraries
+from locpipe.engines.dense import Dense
 from locpipe.graph.checks import same_array
 from locpipe.graph.operation import Operation
 
@@ -20,6 +21,8 @@ BLOCK_ROWS = 4 * dense.TILE_QUERIES
 def is_mirror(op: Operation, queries: Any, keys: Any) -> bool:
     """Whether the queries are the keys, attribute by attribute, and the kernel is symmetric."""
     if op.kernel is None or op.pairs is not None or not op.kernel.symmetric:
+        return False
+    if not isinstance(op.pairwise, Dense):  # compiled loops gain nothing by halves
         return False
     if op.kernel.ranking() is not None or op.kernel.pair_sources():
         return False

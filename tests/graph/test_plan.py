@@ -15,13 +15,11 @@ from distributed import Client, get_client
 import locpipe as lp
 from locpipe.blocks import KeyBlock
 from locpipe.errors import InputError
-from locpipe.graph.costs import seconds_of
 from locpipe.graph.footprint import bytes_in_memory
 from locpipe.graph.inputs import Queries
 from locpipe.graph.operation import Operation
 from locpipe.graph.place import WORKER_BASELINE
 from locpipe.graph.plan import plan_fold
-from locpipe.graph.sizes import Sizes
 from locpipe.graph.sources import read_bytes
 from locpipe.reductions import LogMass, TopK, WeightedMean
 from locpipe.testing import no_compute
@@ -235,11 +233,15 @@ def test_pairs_of_a_dask_array_are_counted():
 
 
 def test_rows_among_themselves_are_weighed_once_where_that_pays():
-    x = np.random.default_rng(0).normal(size=(5_000, 2))
-    assert lp.plan(x, x, lp.kernels.Tricube(1.0), values=x).strategy == "symmetric"
-    assert lp.plan(x, x, GAUSSIAN, values=x).strategy == "stream"
-    assert lp.plan(x, x.copy(), lp.kernels.Tricube(1.0), values=x).strategy == "stream"
-    assert lp.plan(x[:500], x[:500], lp.kernels.Tricube(1.0), values=x[:500]).strategy == "stream"
+    def strategy(q, x, kernel, engine="dense"):
+        return lp.plan(q, x, kernel, values=x, engine=engine).strategy
+
+    x, tricube = np.random.default_rng(0).normal(size=(5_000, 2)), lp.kernels.Tricube(1.0)
+    assert strategy(x, x, tricube) == "symmetric"
+    assert strategy(x, x, tricube, "fused") == "stream"
+    assert strategy(x, x, GAUSSIAN) == "stream"
+    assert strategy(x, x.copy(), tricube) == "stream"
+    assert strategy(x[:500], x[:500], tricube) == "stream"
 
 
 def test_kernels_that_rank_go_twice():
@@ -250,8 +252,8 @@ def test_kernels_that_rank_go_twice():
 
 def test_seconds_grow_with_pairs_features_and_outputs():
     def seconds(n=10_000, d=2, outputs=1, threads=1):
-        sizes = Sizes(n, n, d, outputs, n, n, 0, 0, is_lazy=False)
-        return seconds_of(Operation(WeightedMean(outputs), GAUSSIAN), sizes, threads)
+        rows, run = zeros(n, d), {"engine": "dense", "n_threads": threads}
+        return lp.plan(rows, rows, GAUSSIAN, values=zeros(n, outputs), **run).seconds
 
     assert seconds() > 0
     assert seconds(20_000) == pytest.approx(4 * seconds())

@@ -1,0 +1,112 @@
+"""Which engine serves a fold: the one that is asked for, or the cheapest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from locpipe.engines.base import Engine, Need, PairEngine
+from locpipe.engines.dense import Dense
+from locpipe.errors import InputError
+
+__all__ = ["NAMES", "choose", "pairwise"]
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """Where an engine is, and what it is for; loaded when it is first asked."""
+
+    name: str
+    module: str
+    kind: str
+    ranks: bool
+    library: str = "numpy"
+
+    def engine(self) -> Any:
+        """The engine's class."""
+        return getattr(import_module(f"locpipe.engines.{self.module}"), self.kind)
+
+
+_ENTRIES = (
+    _Entry("fused", "fused", "Fused", ranks=False),
+    _Entry("fused", "cuda", "FusedCuda", ranks=False, library="cupy"),
+    _Entry("fused", "ranked", "Ranked", ranks=True),
+    _Entry("pruned", "pruned", "Pruned", ranks=False),
+    _Entry("pruned", "ranked", "RankedTrees", ranks=True),
+    _Entry("spectral", "spectral", "Spectral", ranks=False),
+    _Entry("approximate", "ranked", "Approximate", ranks=True),
+)
+NAMES = ("auto", "dense", "fused", "pruned", "spectral", "approximate")
+_NEVER_AUTO = ("approximate",)
+_WORTH_COMPILED_SECONDS = 0.02
+"""What takes the reference engine less is not worth loading a compiler for."""
+
+
+def choose(name: str, need: Need) -> Engine:
+    """The engine of that name, or under ``"auto"`` the one of least seconds.
+
+    Raises
+    ------
+    InputError
+        If the engine cannot serve: why, and which can.
+    """
+    if name == "dense":
+        return Dense()
+    if name == "auto":
+        return _cheapest(need)
+    reasons = []
+    for kind, reason in _asked(need, name):
+        if reason is None:
+            engine: Engine = kind.build(need)
+            return engine
+        reasons.append(reason)
+    why = "; ".join(reasons) or _wrong_kind(need)
+    others = ", ".join(f"{other!r}" for other in _able(need))
+    raise InputError(f"engine={name!r} cannot serve this: it {why}; these can: {others}")
+
+
+def pairwise(need: Need) -> PairEngine:
+    """The engine that goes pair by pair where a summary leaves a row in doubt."""
+    for kind, reason in _asked(need, "fused"):
+        if reason is None:
+            engine: PairEngine = kind.build(need)
+            return engine
+    return Dense()
+
+
+def _cheapest(need: Need) -> Engine:
+    best: Any = Dense
+    least = Dense.seconds(need)
+    if least < _WORTH_COMPILED_SECONDS:
+        return Dense()
+    for name in dict.fromkeys(entry.name for entry in _ENTRIES):
+        for kind, reason in _asked(need, name) if name not in _NEVER_AUTO else ():
+            if reason is None and (seconds := kind.seconds(need)) < least:
+                best, least = kind, seconds
+    cheapest: Engine = best.build(need)
+    return cheapest
+
+
+def _asked(need: Need, name: str) -> Iterator[tuple[Any, str | None]]:
+    """Engines of a name that are for such a reduction, and why they refuse."""
+    for entry in _ENTRIES:
+        suits = entry.ranks == need.reduction.ranks
+        if entry.name == name and suits and entry.library in ("numpy", need.library):
+            try:
+                kind = entry.engine()
+            except (ImportError, AttributeError):  # TEMPORARY until all engines are there
+                continue
+            yield kind, kind.refusal(need)
+
+
+def _able(need: Need) -> list[str]:
+    """Names of the engines that serve."""
+    names = dict.fromkeys(entry.name for entry in _ENTRIES)
+    return ["dense", *(n for n in names if any(r is None for _, r in _asked(need, n)))]
+
+
+def _wrong_kind(need: Need) -> str:
+    ranked = "ranks keys" if not need.reduction.ranks else "sums weights, and ranks no keys"
+    return f"{ranked}, got {type(need.reduction).__name__}"

@@ -1,0 +1,181 @@
+"""The engine of a fold: from what its rows are, by metadata, and from where the keys lie."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import inf
+from typing import Any
+
+import numpy as np
+from array_api_compat import array_namespace
+
+from locpipe.engines import Engine, Need, Spread, SummaryEngine, choose, pairwise
+from locpipe.engines.base import PairEngine
+from locpipe.engines.dense import Dense
+from locpipe.graph.inputs import Keys, Queries
+from locpipe.graph.operation import Operation
+from locpipe.graph.place import Place
+from locpipe.graph.sizes import Sizes
+from locpipe.graph.sources import ArrayKeys, KeySource
+
+__all__ = ["Chosen", "engine_name", "with_engine"]
+
+_DEFAULT_RTOL = {32: 1e-6, 64: 1e-10}
+_WORTH_A_LOOK_SECONDS = 0.2
+"""Work of the reference engine from which a look at where the keys lie costs nothing."""
+_FEW_FEATURES = 8
+_TO_BE_LOOKED_AT = ("auto", "pruned", "spectral")
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """An operation with its engine, what the engine was asked, and what the first pass was.
+
+    Attributes
+    ----------
+    op : Operation
+    need : Need
+    ranking : Need or None
+        What the engine of the first pass was asked, where there is one.
+    """
+
+    op: Operation
+    need: Need
+    ranking: Need | None = None
+
+    @property
+    def engine(self) -> Engine:
+        """The engine that answers; its rows in doubt go to `Operation.pairwise`."""
+        engine: Engine = self.op.engine or self.op.pairwise  # type: ignore[assignment]
+        return engine
+
+    def seconds(self) -> float:
+        """Seconds of one thread, over all passes."""
+        passes = [(self.engine, self.need), (self.op.ranker, self.ranking)]
+        return sum(_seconds(engine, need) for engine, need in passes if need is not None)
+
+
+def engine_name(engine: Any) -> str:
+    """The name that users know an engine by, or that of its class."""
+    return str(getattr(engine, "name", type(engine).__name__.lower()))
+
+
+def _seconds(engine: Any, need: Need) -> float:
+    return float(getattr(engine, "seconds", Dense.seconds)(need))
+
+
+def with_engine(
+    op: Operation,
+    queries: Queries,
+    keys: Keys | KeySource,
+    sizes: Sizes,
+    place: Place,
+    *,
+    engine: str | PairEngine | SummaryEngine,
+    rtol: float | None,
+    spread: Spread | None,
+) -> Chosen:
+    """`op` with the engine of that name, or the one that is given.
+
+    Raises
+    ------
+    InputError
+        If the engine cannot serve: why, and which can.
+    """
+    need = _need(op, queries, keys, sizes, place, rtol)
+    ranking = _ranking(op, need)
+    if not isinstance(engine, str):
+        return Chosen(_given(op, engine), need, ranking)
+    need = replace(need, spread=_looked_at(engine, need, keys) if spread is None else spread)
+    ranker = Dense() if ranking is None or engine == "dense" else pairwise(ranking)
+    chosen = choose(engine, need)
+    op = replace(op, ranker=ranker)
+    return Chosen(_given(op, chosen, need), need, ranking)
+
+
+def _given(op: Operation, engine: Any, need: Need | None = None) -> Operation:
+    if isinstance(engine, SummaryEngine):
+        repairs = op.pairwise if need is None else pairwise(need)
+        return replace(op, engine=engine, pairwise=repairs)
+    return replace(op, pairwise=engine)
+
+
+def _need(
+    op: Operation,
+    queries: Queries,
+    keys: Keys | KeySource,
+    sizes: Sizes,
+    place: Place,
+    rtol: float | None,
+) -> Need:
+    held = keys.block if isinstance(keys, ArrayKeys) else keys
+    of_rows = {"queries": vars(queries), "keys": vars(held) if hasattr(held, "data") else {}}
+    numbers = [of_rows[rows].get(name) for rows in of_rows for name in ("data", "values")]
+    single = hasattr(held, "data") and all(_bits(a) == 32 for a in numbers if a is not None)
+    return Need(
+        kernel=op.kernel,
+        reduction=op.reduction,
+        n_queries=sizes.n_queries or sizes.n_keys,
+        n_keys=sizes.n_keys,
+        n_features=sizes.n_features,
+        n_outputs=sizes.n_outputs,
+        rtol=_DEFAULT_RTOL.get(_bits(queries.data), 1e-10) if rtol is None else rtol,
+        library=_library(queries.data),
+        single=single,
+        attributes=_attributes(of_rows),
+        has_pairs=bool(op.pair_sources()),
+        n_threads=place.pool,
+        n_blocks=max(1, sizes.n_groups),
+    )
+
+
+def _ranking(op: Operation, need: Need) -> Need | None:
+    """What the first pass asks."""
+    first = op.first_pass()
+    if first is None:
+        return None
+    return replace(need, kernel=first.kernel, reduction=first.reduction, has_pairs=False)
+
+
+def _attributes(of_rows: dict[str, dict[str, Any]]) -> frozenset[str]:
+    names = {"log_sample_weight": "sample_weight"}
+    return frozenset(
+        f"{rows}.{names.get(name, name)}"
+        for rows, arrays in of_rows.items()
+        for name, array in arrays.items()
+        if array is not None and name not in ("data", "start") and not name.startswith("_")
+    )
+
+
+def _bits(array: Any) -> int:
+    return int(array.dtype.itemsize) * 8 if hasattr(array.dtype, "itemsize") else 64
+
+
+def _library(array: Any) -> str:
+    """Name of the library of an array, or of its chunks."""
+    name: str = array_namespace(getattr(array, "_meta", array)).__name__
+    return name.removeprefix("array_api_compat.")
+
+
+def _looked_at(engine: str, need: Need, keys: Keys | KeySource) -> Spread | None:
+    """Where keys in memory lie, if it matters; others have to be prepared."""
+    if engine not in _TO_BE_LOOKED_AT or not isinstance(keys, ArrayKeys):
+        return None
+    if need.library != "numpy" or need.n_features > _FEW_FEATURES:
+        return None
+    if engine == "auto" and Dense.seconds(need) < _WORTH_A_LOOK_SECONDS:
+        return None
+    return _spread(keys)
+
+
+def _spread(keys: ArrayKeys) -> Spread | None:
+    block = keys.block
+    data = np.asarray(block.data)
+    if block.log_sample_weight is not None:
+        data = data[np.asarray(block.log_sample_weight) > -inf]
+    if len(data) == 0 or not np.isfinite(data).all():
+        return None
+    mean, variance = data.mean(axis=0, dtype=np.float64), data.var(axis=0, dtype=np.float64)
+    low, high = data.min(axis=0), data.max(axis=0)
+    numbers = (tuple(map(float, row)) for row in (low, high, mean, variance))
+    return Spread(*numbers)

@@ -49,6 +49,12 @@ class Chosen:
         engine: Engine = self.op.engine or self.op.pairwise  # type: ignore[assignment]
         return engine
 
+    @property
+    def compiles(self) -> bool:
+        """Whether anything but the reference engine is at work."""
+        engines = (self.op.engine or self.op.pairwise, self.op.pairwise, self.op.ranker)
+        return not all(isinstance(engine, Dense) for engine in engines)
+
     def seconds(self) -> float:
         """Seconds of one thread, over all passes."""
         passes = [(self.engine, self.need), (self.op.ranker, self.ranking)]
@@ -170,12 +176,22 @@ def _looked_at(engine: str, need: Need, keys: Keys | KeySource) -> Spread | None
 
 def _spread(keys: ArrayKeys) -> Spread | None:
     block = keys.block
-    data = np.asarray(block.data)
+    data, weight = np.asarray(block.data), None
     if block.log_sample_weight is not None:
-        data = data[np.asarray(block.log_sample_weight) > -inf]
+        log_weight = np.asarray(block.log_sample_weight)
+        data, log_weight = data[log_weight > -inf], log_weight[log_weight > -inf]
+        weight = np.exp(log_weight - log_weight.max(initial=-inf))
     if len(data) == 0 or not np.isfinite(data).all():
         return None
-    mean, variance = data.mean(axis=0, dtype=np.float64), data.var(axis=0, dtype=np.float64)
-    low, high = data.min(axis=0), data.max(axis=0)
-    numbers = (tuple(map(float, row)) for row in (low, high, mean, variance))
-    return Spread(*numbers)
+    # A column at a time: reductions along the rows of narrow arrays are slow.
+    columns = (np.ascontiguousarray(data[:, j], np.float64) for j in range(data.shape[1]))
+    numbers = [_of_column(column, weight) for column in columns]
+    return Spread(*zip(*numbers, strict=True))
+
+
+def _of_column(column: Any, weight: Any) -> tuple[float, float, float, float]:
+    """Least, largest, mean and variance."""
+    mean = float(np.average(column, weights=weight))
+    gap = column - mean
+    variance = float(np.average(gap * gap, weights=weight))
+    return float(column.min()), float(column.max()), mean, variance

@@ -19,6 +19,8 @@ STORE_BASELINE = 96 * _MiB
 """The same with zarr, its event loop and its threads; 66 MiB measured."""
 WORKER_BASELINE = 232 * _MiB
 """The same for a Dask worker, or a process that has imported Dask; 175 to 200 MiB measured."""
+COMPILER = 160 * _MiB
+"""What a compiler and its first functions add; 130 MiB measured."""
 _SHARE_OF_A_WORKER = 0.8
 """Dask pauses a worker that holds more of its limit."""
 
@@ -55,6 +57,12 @@ class Place:
     held: int
     resident: int
     is_cluster: bool = False
+
+    @property
+    def compiler(self) -> int:
+        """Bytes that compiled engines will add to what the process holds."""
+        there = "llvmlite" in sys.modules and self.resident > 0
+        return 0 if there and not self.is_cluster else COMPILER
 
 
 def place_of(*, lazy: bool, n_threads: int | None, memory_limit: int | None) -> Place:

@@ -78,6 +78,7 @@ class Room:
         results = _RESULT_COPIES * result_bytes(op, sizes.n_features) * n_queries
         shared = -(-(results + sizes.held) // place.n_workers)
         base = max(place.held + inputs, place.resident) + shared + summary_bytes(chosen)
+        base += place.compiler if chosen.compiles else 0
         footprint = Footprint.of(chosen, queries, keys, sizes)
         room = cls(_strategy(op, keys), place, sizes, footprint, base)
         return room._with_all_states() if _is_mirror(op, queries, keys, sizes) else room

@@ -163,5 +163,8 @@ def full(q: QueryBlock, shape: tuple[int, ...], value: float) -> Array:
 def fill_empty(result: Array, mass: Array, empty: float) -> Array:
     """`result` with `empty` where the mass is 0."""
     xp = array_namespace(result)
-    mask = mass == 0 if result.ndim == 1 else (mass == 0)[:, None]
+    mask = mass == 0
+    if not bool(xp.any(mask)):
+        return result
+    mask = mask if result.ndim == 1 else mask[:, None]
     return xp.where(mask, xp.asarray(empty, dtype=result.dtype), result)

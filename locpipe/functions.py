@@ -20,7 +20,7 @@ from locpipe.errors import InputError, shown
 from locpipe.graph import Keys, KeySource
 from locpipe.graph.fold import fold_checked
 from locpipe.graph.inputs import as_queries, as_result
-from locpipe.graph.prepare import checked_keys, spread_of
+from locpipe.graph.prepare import checked_keys, prepared_of
 from locpipe.kernels import Kernel, Nearness, Normalized
 from locpipe.kernels.masks import ExcludeSelf
 from locpipe.metrics import METRICS, metric_of
@@ -87,10 +87,12 @@ def local_mean(
     options = check_run(run)
     _check_values(values)
     kernel, missing = check_kernel(kernel), _allows_missing(kernel)
-    queries, spread = as_queries(queries, allow_missing=missing), spread_of(keys)
+    queries, prepared = as_queries(queries, allow_missing=missing), prepared_of(keys)
     keys = keys_of(keys, values, sample_weight, allow_missing=missing)
     n_outputs, flat = outputs_of(keys)
-    (mean,) = fold_checked(WeightedMean(n_outputs), queries, keys, kernel, spread=spread, **options)
+    (mean,) = fold_checked(
+        WeightedMean(n_outputs), queries, keys, kernel, prepared=prepared, **options
+    )
     mean = mean[:, 0] if flat else mean
     return as_result(mean, queries)
 
@@ -125,10 +127,10 @@ def log_mass(
     """
     options = check_run(run)
     kernel, missing = check_kernel(kernel), _allows_missing(kernel)
-    queries, spread = as_queries(queries, allow_missing=missing), spread_of(keys)
+    queries, prepared = as_queries(queries, allow_missing=missing), prepared_of(keys)
     keys = keys_of(keys, None, sample_weight, allow_missing=missing)
     options = _never_empty(options)
-    log_total = fold_checked(LogMass(), queries, keys, kernel, spread=spread, **options)[0]
+    log_total = fold_checked(LogMass(), queries, keys, kernel, prepared=prepared, **options)[0]
     return as_result(log_total, queries)
 
 
@@ -166,10 +168,10 @@ def log_density(
     >>> print(lp.log_density([[100.0]], [[0.0], [1.0]], lp.kernels.Gaussian(1.0))[0].round(6))
     -4902.112086
     """
-    options, spread = _never_empty(check_run(run)), spread_of(keys)
+    options, prepared = _never_empty(check_run(run)), prepared_of(keys)
     queries, keys = as_queries(queries), keys_of(keys, None, sample_weight)
     log_total, _, key_weight = fold_checked(
-        LogMass(), queries, keys, Normalized(check_kernel(kernel)), spread=spread, **options
+        LogMass(), queries, keys, Normalized(check_kernel(kernel)), prepared=prepared, **options
     )
     xp = array_namespace(log_total)
     return as_result(log_total - xp.log(key_weight), queries)
@@ -229,7 +231,7 @@ def nearest(
     >>> print(distances, indices)
     [[1. 1.]] [[0 1]]
     """
-    options, spread = _never_empty(check_run(run)), spread_of(keys)
+    options, prepared = _never_empty(check_run(run)), prepared_of(keys)
     allow_missing = metric in METRICS and METRICS[metric].allows_missing
     queries = as_queries(queries, allow_missing=allow_missing)
     keys = keys_of(keys, None, None, allow_missing=allow_missing)
@@ -237,7 +239,7 @@ def nearest(
     best = best_keys(k, keys, exclude_self)
     kernel = Nearness(metric) * ExcludeSelf() if exclude_self else Nearness(metric)
     score, index = fold_checked(
-        best, queries, keys, kernel, spread=spread, weights_as_mask=True, **options
+        best, queries, keys, kernel, prepared=prepared, weights_as_mask=True, **options
     )
     xp = array_namespace(score)
     distance = xp.where(index < 0, xp.inf, found.distance(xp.abs(score)))
@@ -292,9 +294,9 @@ def fold(
     check_reduction(reduction)
     kernel = None if kernel is None else check_kernel(kernel)
     missing = _allows_missing(kernel)
-    queries, spread = as_queries(queries, allow_missing=missing), spread_of(keys)
+    queries, prepared = as_queries(queries, allow_missing=missing), prepared_of(keys)
     keys = keys_of(keys, None, None, allow_missing=missing)
-    return fold_checked(reduction, queries, keys, kernel, pairs, spread=spread, **options)
+    return fold_checked(reduction, queries, keys, kernel, pairs, prepared=prepared, **options)
 
 
 def best_keys(k: Any, keys: Keys | KeySource, exclude_self: bool = False) -> TopK:

@@ -11,7 +11,7 @@ from locpipe.graph.fold import plan_checked
 from locpipe.graph.inputs import as_queries
 from locpipe.graph.operation import Operation
 from locpipe.graph.plan import Plan
-from locpipe.graph.prepare import spread_of
+from locpipe.graph.prepare import prepared_of
 from locpipe.kernels import Kernel, Nearness, Normalized
 from locpipe.kernels.masks import ExcludeSelf
 from locpipe.metrics import check_metric
@@ -97,7 +97,7 @@ def plan(
     options, allow_missing = check_run(run), _allow_missing(reduction, kernel, metric)
     _check_only("'nearest'", reduction, metric=metric != "euclidean", exclude_self=exclude_self)
     _check_only("a Reduction", reduction, pairs=pairs is not None)
-    rows, spread = as_queries(queries, allow_missing=allow_missing), spread_of(keys)
+    rows, prepared = as_queries(queries, allow_missing=allow_missing), prepared_of(keys)
     keys = keys_of(keys, values, sample_weight, allow_missing=allow_missing)
     if reduction == "nearest":
         near = Nearness(metric) if kernel is None else check_kernel(kernel)
@@ -107,7 +107,7 @@ def plan(
         folded, under = _what(reduction, keys, kernel)
     matrix = None if pairs is None else as_pairs(pairs, "pairs")
     op = Operation(folded, under, matrix, empty=options["empty"])
-    return plan_checked(op, rows, keys, spread, **options)
+    return plan_checked(op, rows, keys, prepared, **options)
 
 
 def _allow_missing(reduction: Any, kernel: Any, metric: Any) -> bool:

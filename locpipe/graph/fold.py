@@ -19,7 +19,7 @@ from locpipe.graph.lazy import fold_lazily
 from locpipe.graph.operation import Operation
 from locpipe.graph.pair_blocks import lazy_pairs
 from locpipe.graph.plan import Plan, plan_fold
-from locpipe.graph.prepare import checked_keys, spread_of
+from locpipe.graph.prepare import PreparedKeys, checked_keys, prepared_of
 from locpipe.graph.sources import ArrayKeys, KeySource
 from locpipe.graph.spans import room_for_keys
 from locpipe.graph.stream import fold_in_memory
@@ -71,7 +71,7 @@ def fold(
         checked_keys(keys, allow_missing=missing),
         kernel,
         pairs,
-        spread=spread_of(keys),
+        prepared=prepared_of(keys),
         **how,
     )
 
@@ -83,13 +83,13 @@ def fold_checked(
     kernel: Kernel | None = None,
     pairs: Any = None,
     *,
-    spread: Spread | None = None,
+    prepared: PreparedKeys | None = None,
     weights_as_mask: bool = False,
     **how: Unpack[Checked],
 ) -> tuple[Array, ...]:
     """`fold` for rows that have come through `as_queries` and `checked_keys`.
 
-    `spread` says where the keys lie, if that is known.  With `weights_as_mask` sample weights
+    `prepared` is what the keys come from, if they were.  With `weights_as_mask` sample weights
     only say which keys are there.
     """
     pairs = None if pairs is None else as_pairs(pairs, "pairs")
@@ -100,26 +100,30 @@ def fold_checked(
         )
     op = Operation(reduction, kernel, pairs, how.get("empty", nan), weights_as_mask=weights_as_mask)
     queries, keys = _as_blocks(op, queries, keys)
-    plan = plan_fold(op, queries, keys, spread=spread, **how)
+    plan = plan_fold(op, queries, keys, spread=_spread(prepared), **how)
     op = replace(plan.op, key_rows=plan.key_rows)
     if isinstance(keys, Keys) or has_dask(queries):
         return fold_lazily(op, queries, keys, room_for_keys(plan))
     q = QueryBlock(**vars(queries))
     if plan.strategy == "symmetric" and isinstance(keys, ArrayKeys):
         return fold_symmetric(op, q, keys.block, plan.n_threads)
-    return fold_in_memory(op, q, keys, plan)
+    return fold_in_memory(op, q, keys, plan, {} if prepared is None else prepared.summaries)
 
 
 def plan_checked(
     op: Operation,
     queries: Queries,
     keys: Keys | KeySource,
-    spread: Spread | None = None,
+    prepared: PreparedKeys | None = None,
     **how: Unpack[Checked],
 ) -> Plan:
     """The plan that `fold_checked` would follow."""
     queries, keys = _as_blocks(op, queries, keys)
-    return plan_fold(op, queries, keys, spread=spread, **how)
+    return plan_fold(op, queries, keys, spread=_spread(prepared), **how)
+
+
+def _spread(prepared: PreparedKeys | None) -> Spread | None:
+    return None if prepared is None else prepared.spread
 
 
 def _as_blocks(op: Operation, queries: Queries, keys: Any) -> tuple[Queries, Keys | KeySource]:

@@ -31,8 +31,8 @@ class Plan:
     ----------
     engine : str
     strategy : {"stream", "tree", "symmetric", "summary"}
-    op : Operation
-        What every task is told, its engines included.
+    kernel : Kernel or None
+    reduction : Reduction
     n_queries : int or None
         None where chunk sizes are unknown.
     n_keys, n_features, n_outputs : int
@@ -50,11 +50,14 @@ class Plan:
     peak_bytes : int
         Bytes that a process will take at most, libraries and inputs included.
     seconds : float
+    op : Operation
+        What every task is told, its engines included.
     """
 
     engine: str
     strategy: str
-    op: Operation = field(repr=False)
+    kernel: Kernel | None
+    reduction: Reduction
     n_queries: int | None
     n_keys: int
     n_features: int
@@ -68,16 +71,7 @@ class Plan:
     memory_limit: int
     peak_bytes: int
     seconds: float
-
-    @property
-    def kernel(self) -> Kernel | None:
-        """Who is near whom."""
-        return self.op.kernel
-
-    @property
-    def reduction(self) -> Reduction:
-        """What is kept."""
-        return self.op.reduction
+    op: Operation = field(repr=False, compare=False)
 
     def __str__(self) -> str:
         return explain(self)
@@ -135,7 +129,8 @@ def plan_fold(
     return Plan(
         engine=engine_name(chosen.engine),
         strategy=room.strategy,
-        op=chosen.op,
+        kernel=op.kernel,
+        reduction=op.reduction,
         n_queries=sizes.n_queries,
         n_keys=sizes.n_keys,
         n_features=sizes.n_features,
@@ -148,5 +143,6 @@ def plan_fold(
         n_tasks=sizes.n_leaves or -(-sizes.query_rows // blocks.query_rows),
         memory_limit=place.memory_limit,
         peak_bytes=room.peak(blocks),
+        op=chosen.op,
         seconds=(chosen.seconds() + reading) / n_cores,
     )

@@ -20,7 +20,7 @@ from locpipe.graph.layer import Layer, groups_of, row_blocks
 from locpipe.graph.sources import KEY_BLOCK_ROWS, KeySource
 from locpipe.options import Run, check_run
 
-__all__ = ["PreparedKeys", "checked_keys", "prepare", "spread_of"]
+__all__ = ["PreparedKeys", "checked_keys", "prepare", "prepared_of"]
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -50,6 +50,14 @@ class PreparedKeys:
     mean: Floats
     variance: Floats
     total_weight: float
+    summaries: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
+    """Summaries of keys in memory, by engine: made once for any number of query sets."""
+
+    @property
+    def spread(self) -> Spread:
+        """Where the keys lie, as engines take it."""
+        known = (self.low, self.high, self.mean, self.variance)
+        return Spread(*(tuple(map(float, row)) for row in known))
 
 
 def prepare(
@@ -143,12 +151,9 @@ def checked_keys(
     return keys.rows if isinstance(keys, PreparedKeys) else checked_source(keys, allow_missing)
 
 
-def spread_of(keys: Any) -> Spread | None:
-    """Where keys lie that have been prepared; None of others."""
-    if not isinstance(keys, PreparedKeys):
-        return None
-    known = (keys.low, keys.high, keys.mean, keys.variance)
-    return Spread(*(tuple(map(float, row)) for row in known))
+def prepared_of(keys: Any) -> PreparedKeys | None:
+    """The keys if they have been prepared."""
+    return keys if isinstance(keys, PreparedKeys) else None
 
 
 class _Summary(NamedTuple):

@@ -17,14 +17,17 @@ from locpipe.graph.sources import KeySource
 __all__ = ["fold_in_memory"]
 
 
-def fold_in_memory(op: Operation, q: QueryBlock, keys: KeySource, plan: Plan) -> tuple[Array, ...]:
+def fold_in_memory(
+    op: Operation, q: QueryBlock, keys: KeySource, plan: Plan, summaries: dict[Any, Any]
+) -> tuple[Array, ...]:
     """Results of queries in memory: a pool of threads over query blocks.
 
-    Blocks begin at multiples of the engine's tile, so the tiles, and with them the bits of
-    the result, are the same for any number of threads and any memory limit.
+    Blocks begin at multiples of the reference engine's tile, so the tiles, and with them the bits
+    of its result, are the same for any number of threads and any memory limit.  A summary that
+    is not among `summaries` is made and put there.
     """
     results = _uninitialized(op.meta(q), q.n_rows)
-    summary = None if op.engine is None else op.summary(keys)
+    summary = None if op.engine is None else _summary(op, keys, summaries)
 
     def run(rows: slice) -> None:
         for whole, part in zip(results, op.stream(q.rows(rows), keys, summary), strict=True):
@@ -32,6 +35,13 @@ def fold_in_memory(op: Operation, q: QueryBlock, keys: KeySource, plan: Plan) ->
 
     _run_all(run, list(row_slices(q.n_rows, plan.query_rows)), plan.n_threads)
     return results
+
+
+def _summary(op: Operation, keys: KeySource, summaries: dict[Any, Any]) -> Any:
+    of = op.engine, op.reduction, op.kernel, op.weights_as_mask
+    if of not in summaries:
+        summaries[of] = op.summary(keys)
+    return summaries[of]
 
 
 def _run_all(run: Callable[[slice], None], blocks: list[slice], n_threads: int) -> None:

@@ -1,6 +1,9 @@
-# On a fresh machine with Python 3.11 or newer and make, each of these two does everything it needs:
+# On a fresh machine with Python 3.11 or newer and make, each of these does everything it needs:
 #   make embed-corpus    from raw text to a map of its words: a Zarr store, a picture, a table
 #   make test            every test
+# and, with the peers that it is measured against:
+#   make bench           ours and theirs side by side: a quarter of an hour
+#   make bench-scale     time and memory from 1e4 to 1e7 rows, and the picture in docs/
 # Options for the run go in ARGS:  make embed-corpus ARGS="--set input='books/*.txt' --output books.zarr"
 
 PYTHON ?= python3
@@ -8,7 +11,7 @@ ARGS ?=
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: embed-corpus test lint bench clean
+.PHONY: embed-corpus test lint bench bench-scale clean
 
 embed-corpus: $(VENV)/.installed
 	@$(BIN)/locpipe run embed-corpus $(ARGS)
@@ -21,12 +24,15 @@ lint: $(VENV)/.installed-test
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 
-# What the README's figures print from; the rest of benchmarks/ takes a text of one's own.
-bench: $(VENV)/.installed-test
-	@$(BIN)/python benchmarks/graphs.py
-	@$(BIN)/python benchmarks/memory.py
-	@$(BIN)/python benchmarks/unfolding.py
-	@$(BIN)/python benchmarks/command_line.py
+# Each file of benchmarks/ says at its head what it measures and which options it has.
+SIDE_BY_SIDE := attention density spectral pruned neighbours on_dask
+OURS_ALONE := graphs memory unfolding command_line
+
+bench: $(VENV)/.installed-bench
+	@for name in $(SIDE_BY_SIDE) $(OURS_ALONE); do $(BIN)/python benchmarks/$$name.py || exit 1; done
+
+bench-scale: $(VENV)/.installed-bench
+	@$(BIN)/python benchmarks/scale.py --picture docs/benchmarks.png
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage
@@ -47,6 +53,10 @@ $(VENV)/.installed: pyproject.toml | $(VENV)/.created
 $(VENV)/.installed-test: pyproject.toml | $(VENV)/.created
 	$(call install,.[test])
 	@touch $(VENV)/.installed
+
+$(VENV)/.installed-bench: pyproject.toml | $(VENV)/.created
+	$(call install,.[test,bench])
+	@touch $(VENV)/.installed $(VENV)/.installed-test
 
 $(VENV)/.created:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \

@@ -1,0 +1,170 @@
+"""Tiles of wide data folded: logs of weights, weights, sums."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from locpipe.blocks import KeyBlock, row_slices
+from locpipe.engines.fused import wide_compiled as loops
+from locpipe.engines.fused.wide_logs import Linear, Logs, Radially
+from locpipe.engines.fused.wide_masks import allowed_pairs
+from locpipe.engines.fused.wide_rows import LOG2_E, Numbers, Rows
+from locpipe.kernels.dot_product import DotProduct
+from locpipe.kernels.gaussian import Gaussian
+from locpipe.reductions.base import Reduction, State
+from locpipe.reductions.log_mass import LogMass, LogMassState
+from locpipe.reductions.weighted_mean import WeightedMeanState
+
+__all__ = ["fold_rows"]
+
+_TILE = {np.float32: (512, 512), np.float64: (256, 512)}
+"""Queries and keys of a tile: it fills half of the second-level cache of a core."""
+_SINGLE_RTOL, _SINGLE_RANGE = 5e-7, 1e15
+"""float32 serves from this accuracy on, and numbers of up to this size and down to its inverse."""
+_FEW, _SHARE, _MANY_ROWS = 64, 0.05, 0.25
+"""A row with more doubtful pairs than a few and this share is better off another way, and all are
+where so many of the rows are."""
+
+Way = Callable[[Rows], Logs]
+
+
+def fold_rows(reduction: Reduction, state: Any, rows: Rows, rtol: float) -> State:
+    """`state` with the keys folded in, each query the fastest way that is right for it."""
+    return _fold(reduction, state, rows, _ways(rows, rtol))
+
+
+def _ways(rows: Rows, rtol: float) -> list[Way]:
+    """Ways to the logs of the weights, fastest first; the last one is always right."""
+    singly: Way = lambda r: Linear(r, np.float32, rtol)  # noqa: E731
+    doubly: Way = lambda r: Linear(r, np.float64, rtol)  # noqa: E731
+    by_products: Way = lambda r: Radially(r, rtol, from_products=True)  # noqa: E731
+    by_differences: Way = lambda r: Radially(r, rtol, from_products=False)  # noqa: E731
+    core = rows.parts.core
+    if isinstance(core, DotProduct):
+        ways = [singly, doubly]
+    elif type(core) is Gaussian and not rows.have_bandwidths:
+        ways = [singly, doubly, by_differences]
+    else:
+        return [by_products, by_differences]
+    return ways if _fits_single(rows, rtol) else ways[1:]
+
+
+def _fits_single(rows: Rows, rtol: float) -> bool:
+    values = rows.k_block.values
+    if rtol < _SINGLE_RTOL:
+        return False
+    if values is None:
+        return True
+    largest = np.maximum(values.max(axis=0), -values.min(axis=0))
+    in_range = (largest > 1 / _SINGLE_RANGE) & (largest < _SINGLE_RANGE)
+    return bool(np.all(in_range | (largest == 0)))
+
+
+def _fold(reduction: Reduction, state: Any, rows: Rows, ways: list[Way]) -> State:
+    logs = ways[0](rows)
+    values = None if isinstance(reduction, LogMass) else rows.k_block.values
+    values = None if values is None else np.ascontiguousarray(values, dtype=logs.real)
+    sums, hopeless = _Sums.zero(len(rows.q), values), np.zeros(len(rows.q), dtype=bool)
+    for part in row_slices(len(rows.q), _TILE[logs.real][0]):
+        tiles = _Tiles(rows, logs, part, values, may_give_up=len(ways) > 1)
+        hopeless[part] = tiles.fold(sums.rows(part))
+    folded = reduction.merge(state, sums.state(reduction, logs, rows.k_block))
+    if hopeless.any():
+        left = type(state)(*(array[hopeless] for array in state))
+        again = _fold(reduction, left, rows.queries(hopeless), ways[1:])
+        for array, new in zip(folded, again, strict=True):
+            array[hopeless] = new
+    return folded
+
+
+@dataclass(frozen=True, eq=False)
+class _Sums:
+    """Sums by query at ``2 ** shift``, and what the last tile left.
+
+    Attributes
+    ----------
+    shift, mass, squares : float64 arrays (n_queries,)
+    moment : float64 array (n_queries, n_outputs)
+    best, factor : float64 arrays (n_queries,)
+        The largest log in the tile, and what it made of earlier sums.
+    """
+
+    shift: Numbers
+    mass: Numbers
+    squares: Numbers
+    moment: Numbers
+    best: Numbers
+    factor: Numbers
+
+    @classmethod
+    def zero(cls, n_rows: int, values: Numbers | None) -> _Sums:
+        n_outputs = 0 if values is None else values.shape[1]
+        mass, squares, best, factor = np.zeros((4, n_rows))
+        return cls(
+            np.full(n_rows, -np.inf), mass, squares, np.zeros((n_rows, n_outputs)), best, factor
+        )
+
+    def rows(self, part: slice) -> _Sums:
+        """Some of the queries, as views."""
+        return _Sums(*(getattr(self, field.name)[part] for field in fields(self)))
+
+    def state(self, reduction: Reduction, logs: Logs, k: KeyBlock) -> State:
+        """The reduction's own state."""
+        shift = self.shift / LOG2_E + logs.constant
+        if isinstance(reduction, LogMass):
+            key_weight = np.full_like(shift, _key_weight(k))
+            return LogMassState(shift, self.mass, self.squares, key_weight)
+        return WeightedMeanState(shift, self.mass, self.moment)
+
+
+def _key_weight(k: KeyBlock) -> float:
+    if k.log_sample_weight is None:
+        return float(k.n_rows)
+    return float(np.exp(k.log_sample_weight).sum())
+
+
+@dataclass(frozen=True, eq=False)
+class _Tiles:
+    """The tiles of some queries: every key is folded into their sums."""
+
+    rows: Rows
+    logs: Logs
+    part: slice
+    values: Numbers | None
+    may_give_up: bool
+
+    def fold(self, sums: _Sums) -> Numbers:
+        """Which queries are better off another way, bool (n_queries,)."""
+        q = self.rows.q_block.rows(self.part)
+        buffer = np.empty(q.n_rows * _TILE[self.logs.real][1], dtype=self.logs.real)
+        doubtful, n_seen = np.zeros(q.n_rows, dtype=np.int64), 0
+        for columns in row_slices(len(self.rows.k), _TILE[self.logs.real][1]):
+            k = self.rows.k_block.rows(columns)
+            allowed = allowed_pairs(self.rows.parts.masks, q, k)
+            if allowed is False:
+                continue
+            tile = buffer[: q.n_rows * k.n_rows].reshape(q.n_rows, k.n_rows)
+            doubtful += self._fold_tile(tile, allowed, sums, columns)
+            n_seen += k.n_rows
+            hopeless = doubtful > _FEW + _SHARE * n_seen
+            if self.may_give_up and hopeless.mean() > _MANY_ROWS:
+                return np.ones(q.n_rows, dtype=bool)
+        return hopeless
+
+    def _fold_tile(self, tile: Numbers, allowed: Any, sums: _Sums, columns: slice) -> Numbers:
+        """Fold one tile; how many of its pairs were in doubt, by query."""
+        logs, real = self.logs, self.logs.real
+        doubtful = logs.fill(tile, self.part, columns)
+        if allowed is not True:
+            np.copyto(tile, -np.inf, where=~allowed)
+        added = logs.added[columns]
+        loops.weigh(real)(tile, added, sums.best, sums.shift, sums.factor, sums.mass, sums.squares)
+        doubtful += logs.settle(tile, sums, self.part, columns)
+        if self.values is not None:
+            product = np.dot(tile, self.values[columns])
+            loops.accumulate(real)(sums.moment, sums.factor, product)
+        return doubtful

@@ -21,14 +21,14 @@ and mostly close to the former.
    ``|r_k| <= C eps``, hence an error of at most ``C eps S``.  Type 1 is its adjoint: key j
    answers to a kernel ``K + eps E``, where E falls off like K itself at a few bandwidths, so its
    error is ``eps sum_j w_j |E(x - y_j)|``, a smooth mass again and at most about ``eps S``.
-   Measured over lattices, clumps, single points, outliers and smooth data in one to three features,
-   the error of both together is below ``0.1 eps S`` at eps = 1e-14 away from the peaks, and below
-   ``eps S`` at every looser eps; `TOLERANCE` is ``2 eps``.
+   Measured over lattices, clumps, single points, lines, outliers and smooth data in one to three
+   features, the error of both together is at most ``0.1 eps S`` at eps = 1e-14 where the mass is
+   below ``S / 1000``, and ``0.02 eps S`` at looser eps.  The engine relies on ``0.5 eps S``.
 4. *Rounding.*  A coordinate is rounded at ``2^-53`` of the box of L bandwidths, which moves a
    weight by at most ``u L 2^-51`` of itself at u bandwidths; sums of n terms in a cell lose up to
    ``n 2^-53`` of themselves.  Both are relative to what is nearby, and `refusal` bounds them.
 
-So a mass is right to rtol wherever ``mass rtol / 2 > tolerance S + tail W``.  All other rows are
+So a mass is right to rtol wherever ``mass rtol`` exceeds ``0.5 eps S + tail W``.  Other rows are
 *doubtful*: `evaluate` names them, and they are computed pair by pair.  Queries outside the padded
 box are doubtful too; the padding ends where their mass could not have been trusted in any case.
 
@@ -37,7 +37,7 @@ scaled to the same sum of sizes.  An error of the mean splits in two,
 ``|err mean| <= err_moment / mass + |mean| err_mass / mass``.  The measure of a mean is the local
 mean of ``|v|``: where values have one sign this is the mean itself; where they have not,
 ``|moment|`` bounds it from below, and at the few queries where that does not suffice the sum of
-``w |v|``, kept beside the others, is evaluated.
+``w |v|``, kept beside the others over some of the keys, is evaluated.
 """
 
 from locpipe.engines.spectral.engine import Spectral

@@ -70,7 +70,11 @@ class WeightedKeys:
             whole = cls(k.data, weights, values, largest, float(np.exp(log_w).sum()))
         return whole if weights.all() else whole._chosen(weights > 0)
 
-    def _chosen(self, rows: Array) -> Self:
+    def some(self) -> Self:
+        """Every eighth key of many: what they sum to in size, all together exceed."""
+        return self._chosen(slice(None, None, min(8, 1 + len(self.weights) // 2**14)))
+
+    def _chosen(self, rows: Any) -> Self:
         values = None if self.values is None else self.values[rows]
         return replace(self, data=self.data[rows], weights=self.weights[rows], values=values)
 
@@ -121,9 +125,20 @@ class Sums:
         """What the size of each sum is at least."""
         return np.abs(self.sums) - self.errors[:, None]
 
-    def right(self, rtol: float, least: Array) -> Array:
-        """Which sums are right to `rtol` of something that is at least `least`."""
-        return self.errors[:, None] <= rtol * least
+    def right(self, least: Array, rtol: float) -> Array:
+        """Queries where all channels of `least`, what their sizes are at least, are right.
+
+        Errors of the mass and of a moment add up in the mean.
+        """
+        errors = self.errors[: len(least), None]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            relative = np.where(errors == 0, 0.0, np.where(least > 0, errors / least, inf))
+        of_means: Array = relative[0] + relative[1:].max(axis=0, initial=0.0)
+        return of_means <= rtol
+
+    def chosen(self, queries: Array) -> Self:
+        """Those of some queries."""
+        return replace(self, sums=self.sums[:, queries])
 
     def state(self, reduction: Any, shift: float, key_weight: float, scales: Array) -> State:
         """The reduction's state at a shift."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import chain
 from math import inf
 from typing import ClassVar, Self
 
@@ -83,15 +83,10 @@ class Spectral:
         ``O(n w^d + m log m)`` time per pair of sums, with m modes and w about 15.
         """
         keys = WeightedKeys.of(k, self.reduction)
-        scales, signed = keys.scales(), keys.signed
-        strengths = keys.strengths(scales)
-        if signed:
-            strengths = chain(strengths, keys.strengths(scales, sizes=True))
-        modes = self._transform(self.grid.angles(keys.data)[0], 1).sums(strengths)
-        n_pairs = len(_pairs(self.reduction))
+        scales = keys.scales()
         return Summary(
-            modes=modes[:n_pairs],
-            sizes=modes[n_pairs:] if signed else None,
+            modes=self._modes(keys, keys.strengths(scales)),
+            sizes=self._sizes(keys.some(), scales) if keys.signed else None,
             log_scale=keys.log_scale,
             scales=scales,
             totals=keys.totals(scales),
@@ -119,17 +114,21 @@ class Spectral:
         state = known.state(self.reduction, shift, summary.key_weight, summary.scales)
         return state, ~certain
 
+    def _sizes(self, keys: WeightedKeys, scales: Array) -> Array:
+        return self._modes(keys, keys.strengths(scales, sizes=True))
+
+    def _modes(self, keys: WeightedKeys, strengths: Iterable[Array]) -> Array:
+        return self._transform(self.grid.angles(keys.data)[0], 1).sums(strengths)
+
     def _certain(self, sums: Sums, angles: list[Array], summary: Summary) -> Array:
-        """Queries whose sums are all right to half of `rtol`."""
-        right = sums.right(self.rtol / 2, sums.least())
-        whole: Array = right.all(axis=0)
-        again = right[0] & ~whole
+        """Queries whose sums are all right to `rtol`."""
+        certain = sums.right(sums.least(), self.rtol)
+        again = sums.right(sums.least()[:1], self.rtol) & ~certain
         if summary.sizes is None or not again.any():
-            return whole
+            return certain
         sizes = self._at([angle[again] for angle in angles], summary.sizes, summary)
-        some = Sums(sums.sums[:, again], sums.errors)
-        whole[again] = some.right(self.rtol / 2, sizes.least()).all(axis=0)
-        return whole
+        certain[again] = sums.chosen(again).right(sizes.least(), self.rtol)
+        return certain
 
     def _at(self, angles: list[Array], modes: Array, summary: Summary) -> Sums:
         """Sums at the angles, from the coefficients over the keys."""
@@ -153,7 +152,7 @@ class Spectral:
         return modes * self.grid.kernel(real)
 
     def _transform(self, angles: list[Array], kind: int) -> Transform:
-        return Transform(kind, angles, self.grid.modes, self.grid.tolerance / 2, self.n_threads)
+        return Transform(kind, angles, self.grid.modes, self.grid.eps, self.n_threads)
 
 
 def _pairs(reduction: Reduction) -> list[tuple[int, int]]:

@@ -14,8 +14,8 @@ from locpipe.engines.spectral.transform import FINE
 
 __all__ = ["TOLERANCE", "Grid", "lay_out"]
 
-TOLERANCE = 2e-14
-"""Error of the two transforms by the sum of the sizes of the coefficients."""
+TOLERANCE = 5e-15
+"""Error of the two transforms by the sum of the sizes of the coefficients, at best."""
 
 _LOOSEST = 1e-9
 _WIDEST_PADDING = 4.0
@@ -51,6 +51,11 @@ class Grid:
     modes: tuple[int, ...]
     tolerance: float
     tail: float
+
+    @property
+    def eps(self) -> float:
+        """What the transforms are asked for; they keep a tenth of it, half of it is relied on."""
+        return 2 * self.tolerance
 
     @property
     def cells(self) -> int:

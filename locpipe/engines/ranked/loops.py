@@ -1,0 +1,132 @@
+"""Compiled loops over rows: centring, directions, exact distances of all pairs of a tile."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+
+__all__ = [
+    "MANHATTAN",
+    "MISSING",
+    "SQUARED",
+    "centre_rows",
+    "compiled",
+    "pair_scores",
+    "squared_lengths",
+    "unit_rows",
+]
+
+SQUARED, MANHATTAN, MISSING = range(3)
+"""Surrogates that `pair_scores` forms: squared, absolute, squared over shared features."""
+
+LARGEST_SQUARE = 1e305
+compiled = numba.njit(nogil=True, cache=True)
+inlined = numba.njit(inline="always")
+"""For small helpers: a call counts references to every array that it is given."""
+
+
+@compiled
+def centre_rows(x: Any, centre: Any, scale: Any, out: Any) -> Any:
+    """``(x - centre) scale`` into `out`, rounded once to its dtype."""
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            out[i, j] = (np.float64(x[i, j]) - centre[j]) * scale
+
+
+@numba.njit(nogil=True, cache=True, fastmath={"reassoc", "contract"})
+def squared_lengths(x: Any) -> Any:
+    """Squared lengths of rows (n,) in float64, summed in any order."""
+    squares = np.empty(x.shape[0])
+    for i in range(x.shape[0]):
+        total = 0.0
+        for j in range(x.shape[1]):
+            total += np.float64(x[i, j]) * np.float64(x[i, j])
+        squares[i] = total
+    return squares
+
+
+@compiled
+def unit_rows(x: Any, out: Any) -> Any:
+    """Rows of length 1 into the first columns of `out`, and which have none (n,).
+
+    The arithmetic of `locpipe.metrics`, to the bit: divided by the largest entry, then by the
+    length summed feature after feature.
+    """
+    n, d = x.shape
+    none = np.zeros(n, dtype=np.bool_)
+    for i in range(n):
+        largest = 0.0
+        for j in range(d):
+            largest = max(largest, abs(np.float64(x[i, j])))
+        none[i] = largest == 0
+        if none[i]:
+            out[i, :d] = 0.0
+            continue
+        total = 0.0
+        for j in range(d):
+            out[i, j] = np.float64(x[i, j]) / largest
+            total += out[i, j] * out[i, j]
+        length = np.sqrt(total)
+        for j in range(d):
+            out[i, j] /= length
+    return none
+
+
+@compiled
+def pair_scores(q: Any, features: Any, kind: Any, factor: Any, out: Any) -> Any:
+    """Minus `factor` times the surrogate of each pair into `out` (n_queries, n_keys).
+
+    Sums run over the features in ascending order, each term rounded as NumPy rounds it.
+    `features` holds the keys feature by feature (n_features, n_keys), float64.
+    """
+    width = 256
+    shared = np.empty(width)
+    for start in range(0, features.shape[1], width):
+        part = features[:, start : start + width]
+        for i in range(q.shape[0]):
+            sums = out[i, start : start + width]
+            sums[:] = 0.0
+            if kind == SQUARED:
+                _add_squares(q[i], part, sums)
+            elif kind == MANHATTAN:
+                _add_sizes(q[i], part, sums)
+            else:
+                _add_shared(q[i], part, sums, shared)
+            for c in range(sums.shape[0]):
+                sums[c] = -(factor * sums[c])
+
+
+@compiled
+def _add_squares(q: Any, part: Any, sums: Any) -> Any:
+    for j in range(part.shape[0]):
+        x, y = np.float64(q[j]), part[j]
+        for c in range(sums.shape[0]):
+            gap = x - y[c]
+            sums[c] += gap * gap
+
+
+@compiled
+def _add_sizes(q: Any, part: Any, sums: Any) -> Any:
+    for j in range(part.shape[0]):
+        x, y = np.float64(q[j]), part[j]
+        for c in range(sums.shape[0]):
+            sums[c] += abs(x - y[c])
+
+
+@compiled
+def _add_shared(q: Any, part: Any, sums: Any, shared: Any) -> Any:
+    """Squares over the features that both rows have, times all over shared; infinite of none."""
+    d = part.shape[0]
+    shared[:] = 0.0
+    for j in range(d):
+        x, y = np.float64(q[j]), part[j]
+        for c in range(sums.shape[0]):
+            gap = x - y[c]
+            there = gap == gap
+            sums[c] += gap * gap if there else 0.0
+            shared[c] += 1.0 if there else 0.0
+    for c in range(sums.shape[0]):
+        square = sums[c] * (d / max(shared[c], 1.0))
+        sums[c] = min(square, LARGEST_SQUARE) if shared[c] > 0 else np.inf

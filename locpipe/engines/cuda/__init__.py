@@ -1,5 +1,6 @@
-"""The engine ``fused`` for CuPy arrays: CUDA kernels, compiled on first use by NVRTC."""
+"""Engines for CuPy arrays: ``fused`` by kernels that NVRTC compiles, ``spectral`` by cuFINUFFT."""
 
 from locpipe.engines.cuda.engine import FusedCuda
+from locpipe.engines.cuda.spectral import SpectralCuda
 
-__all__ = ["FusedCuda"]
+__all__ = ["FusedCuda", "SpectralCuda"]

@@ -43,6 +43,8 @@ class Spectral:
         Relative error allowed; queries that it cannot be promised to are named doubtful.
     n_threads : int
         Threads of each transform.
+    transforms : str
+        Module whose ``Plan`` makes the transforms, called as that of FINUFFT is.
     """
 
     reduction: Reduction
@@ -50,6 +52,7 @@ class Spectral:
     log_factor: float
     rtol: float
     n_threads: int = 1
+    transforms: str = "finufft"
     name: ClassVar[str] = "spectral"
     query_rows: ClassVar[int] = 2**20
     """Queries to ask about at a time: each time costs a transform of the whole grid."""
@@ -152,7 +155,9 @@ class Spectral:
         return modes * self.grid.kernel(real)
 
     def _transform(self, angles: list[Array], kind: int) -> Transform:
-        return Transform(kind, angles, self.grid.modes, self.grid.eps, self.n_threads)
+        return Transform(
+            kind, angles, self.grid.modes, self.grid.eps, self.n_threads, self.transforms
+        )
 
 
 def _pairs(reduction: Reduction) -> list[tuple[int, int]]:

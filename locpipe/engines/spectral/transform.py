@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,8 @@ class Transform:
     eps : float
         Error by the sum of the sizes of what is summed.
     n_threads : int
+    library : str
+        Module that has the transforms.
     """
 
     kind: int
@@ -36,6 +39,7 @@ class Transform:
     modes: tuple[int, ...]
     eps: float
     n_threads: int
+    library: str = "finufft"
 
     def sums(self, strengths: Iterable[Array]) -> Array:
         """``sum_j c_j exp(-i k y_j)`` of each array of strengths, complex (n_arrays, *modes)."""
@@ -51,11 +55,9 @@ class Transform:
 
     @cached_property
     def _plan(self) -> Any:
-        import finufft
-
         sign = -1 if self.kind == 1 else 1
         options = {"isign": sign, "nthreads": self.n_threads, "upsampfac": FINE}
-        plan = finufft.Plan(self.kind, self.modes, eps=self.eps, **options)
+        plan = import_module(self.library).Plan(self.kind, self.modes, eps=self.eps, **options)
         plan.setpts(*self.angles)
         return plan
 

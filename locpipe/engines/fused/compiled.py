@@ -27,10 +27,22 @@ from numba.core.caching import CompileResultCacheImpl, FunctionCache
 from numba.extending import intrinsic
 from numba.misc.appdirs import AppDirs
 
-__all__ = ["SUMS", "compiled", "prefer_wide_vectors"]
+__all__ = ["as_written", "compiled", "in_any_order", "in_order", "prefer_wide_vectors"]
 
-SUMS = frozenset({"reassoc", "contract", "nsz", "arcp"})
-"""Liberties that let a loop of sums use vectors; infinities keep their meaning."""
+_SUMS = {"reassoc", "contract", "nsz", "arcp"}
+
+_INNER: dict[str, Any] = {
+    "error_model": "numpy",  # x / 0 is infinite: no branch
+    "no_cpython_wrapper": True,
+    "no_cfunc_wrapper": True,
+}
+
+in_any_order = njit(fastmath=_SUMS, **_INNER)
+"""Compile so that a loop of sums may use vectors; infinities keep their meaning."""
+in_order = njit(fastmath={"contract", "nsz"}, **_INNER)
+"""Compile steps whose order matters: adding and taking away a large number is how one rounds."""
+as_written = njit(**_INNER)
+"""Compile steps whose every rounding matters."""
 
 
 def compiled(name: str, signature: Any, function: Callable[..., Any]) -> Any:
@@ -45,7 +57,8 @@ def compiled(name: str, signature: Any, function: Callable[..., Any]) -> Any:
         May close over numbers, dtypes and other compiled functions.
     """
     function.__qualname__ = name
-    dispatcher = njit(nogil=True, fastmath=set(SUMS))(function)
+    options = _INNER | {"no_cpython_wrapper": False}
+    dispatcher = njit(nogil=True, fastmath=_SUMS, **options)(function)
     if cache_folder() is not None:
         dispatcher._cache = _Cache(function)
     dispatcher.compile(signature)

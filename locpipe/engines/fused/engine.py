@@ -37,7 +37,8 @@ class Fused:
             return f"takes NumPy arrays, got {need.library}"
         if parts is None or need.has_pairs:
             return "serves one radial or dot-product kernel, with masks"
-        return _path(parts, need.n_features).refusal(parts, need)
+        reason: str | None = _path(parts, need.n_features).refusal(parts, need)
+        return reason
 
     @classmethod
     def seconds(cls, need: Need) -> float:
@@ -74,7 +75,8 @@ class Fused:
 
 
 def _path(parts: Parts, n_features: int) -> Any:
-    return small if small.suits(parts, n_features) else wide
+    path: Any = small
+    return path if path.suits(parts, n_features) else wide
 
 
 def _parts(kernel: Kernel | None, n_features: int) -> Parts:

@@ -12,16 +12,16 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
+
+from locpipe.engines.fused.compiled import in_order
 
 __all__ = ["FLOOR", "log2_of_1_plus", "two_to_minus"]
 
 FLOOR = {np.float32: 126.0, np.float64: 1022.0}
 """Powers of two stop at minus this, the last one that has all its digits."""
 
-# No reordering: adding and taking away the same large number is how one rounds.
-_STEPS = {"contract", "nsz"}
 _MANTISSA = {np.float32: 23, np.float64: 52}
 _WORD = {np.float32: np.int32, np.float64: np.int64}
 _DEGREE = {np.float32: 5, np.float64: 11}
@@ -77,12 +77,13 @@ def two_to_minus(real: Any) -> Any:
     exponent's bits.
     """
     # Sums of integers of 32 bits are of 64 in Numba, so each is made a word again.
-    floor, word = real(FLOOR[real]), _WORD[real]
+    word: Any = _WORD[real]
+    floor = real(FLOOR[real])
     shift = word(_MANTISSA[real])
     rounder = real(1.5 * 2.0 ** _MANTISSA[real])
     fraction = polynomial(_power_coefficients(_DEGREE[real]), real)
 
-    @njit(fastmath=_STEPS)
+    @in_order
     def power(t: Any) -> Any:
         t = min(t, floor)
         rounded = rounder - t
@@ -93,7 +94,7 @@ def two_to_minus(real: Any) -> Any:
 
 
 def _power_coefficients(degree: int) -> list[float]:
-    """Least relative error of ``2^r`` on ``|r| <= 1/2``, nearly: least squares at Chebyshev nodes."""
+    """``2^r`` on ``|r| <= 1/2`` with nearly the least relative error."""
     if degree > 8:  # Taylor's next term is below the last place, and least squares' noise is not.
         return [log(2.0) ** k / factorial(k) for k in range(degree + 2)]
     nodes = 0.5 * np.cos(np.pi * (np.arange(400) + 0.5) / 400)
@@ -108,7 +109,7 @@ def log2_of_1_plus(real: Any) -> Any:
     ``1 + x = 2^e m`` with m near 1, and ``log m = 2 atanh((m - 1) / (m + 1))``; what the sum
     ``1 + x`` lost to rounding is added as a first-order term.
     """
-    word = _WORD[real]
+    word: Any = _WORD[real]
     shift = word(_MANTISSA[real])
     # The bits of sqrt(1/2): m lies between it and sqrt(2).
     root = word(np.array(0.5**0.5, real).view(word))
@@ -117,7 +118,7 @@ def log2_of_1_plus(real: Any) -> Any:
     series = polynomial([2 / log(2.0) / (2 * k + 1) for k in range(terms)], real)
     one = real(1)
 
-    @njit(fastmath=_STEPS)
+    @in_order
     def logarithm(x: Any) -> Any:
         x = min(x, largest)
         y = one + x

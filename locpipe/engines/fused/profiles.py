@@ -48,6 +48,11 @@ class Profile:
     power: float = 1.0
     log_peak: float = 0.0
 
+    @property
+    def bare(self) -> Profile:
+        """The formula without its numbers: what code depends on."""
+        return Profile(self.name, self.has_cost)
+
 
 def knows(kernel: Kernel) -> bool:
     """Whether this is a kernel of the library itself; a subclass may change its profile."""

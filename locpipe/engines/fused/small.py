@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-
 from locpipe.blocks import KeyBlock, QueryBlock, row_slices
 from locpipe.engines.base import Need
 from locpipe.engines.fused.profiles import knows
@@ -74,4 +73,5 @@ def fold(
     step = max(1, _KEY_BYTES // _row_bytes(q.data.shape[1], n_outputs))
     for part in row_slices(k.n_rows, step):
         state = fold_block(parts, reduction, state, q, k.rows(part), rtol)
-    return state
+    folded: State = state
+    return folded

@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 
 from locpipe.blocks import Array
-from locpipe.engines.fused.profiles import Profile
-from locpipe.engines.fused.small_loops import Variant
 from locpipe.engines.fused.small_rows import Block, even_rows, into_strips
 
 __all__ = ["Layout", "Span", "span_of"]
@@ -17,9 +15,23 @@ __all__ = ["Layout", "Span", "span_of"]
 
 @dataclass(frozen=True)
 class Layout:
-    """Arguments of the loops; `units` brings moments back to those of the values."""
+    """Rows of a block as the loops take them, in one precision.
 
-    variant: Variant
+    Attributes
+    ----------
+    real : type
+    queries, factors, scales, power, strips, n_keys, skipped, skip_range
+        As in `small_loops`; the last query comes twice where their number is odd.
+    values : array (n_strips, n_outputs, length)
+    powers : float64 array (n_outputs,)
+        What brings sums of these values back to those of the values as given.
+    plain : bool
+        Whether keys differ in nothing but their place, and features not in bandwidth.
+    exponent : int
+        Of the power of two that coordinates were divided by.
+    """
+
+    real: Any
     queries: Array
     factors: Array
     scales: Array
@@ -29,42 +41,48 @@ class Layout:
     skipped: Array
     skip_range: Array
     values: Array
-    units: Array
+    powers: Array
+    plain: bool
+    exponent: int
 
     @classmethod
     def of(cls, block: Block, real: Any, centre: Array | None) -> Layout:
-        """Lay out a block in one precision, about a centre."""
-        single = real is np.float32
-        profile, n = block.profile, block.k.n_rows
-        d = int(block.q.data.shape[1])
-        kind = Profile(profile.name, profile.has_cost)
-        values, units = _values(block, real)
+        """Lay out a block, its coordinates about a centre."""
+        n = block.k.n_rows
+        values, powers = _values(block, real)
         return cls(
-            Variant(kind, d, single, single and block.plain),
+            real,
             even_rows(block.coordinates(block.q.data, centre, real)),
             even_rows(block.factors(real)),
             block.scales.astype(real),
-            real(profile.power),
+            real(block.profile.power),
             into_strips(block.key_columns(centre, real), n, real),
             n,
             block.skipped,
             even_rows(block.skip_range),
             into_strips(values, n, real),
-            units,
+            powers,
+            real is np.float32 and block.plain,
+            block.exponent,
         )
 
+    @property
+    def length(self) -> int:
+        """Keys per strip."""
+        return int(self.strips.shape[2])
+
     def pairs(self, shifts: Array) -> tuple[Any, ...]:
-        """What every loop begins with."""
+        """What every loop begins with; loops move the starts of the ranges."""
         return (
             self.queries,
             self.factors,
-            shifts.astype(self.queries.dtype),
+            shifts.astype(self.real),
             self.scales,
             self.power,
             self.strips,
             self.n_keys,
             self.skipped,
-            self.skip_range,
+            self.skip_range.copy(),
         )
 
 
@@ -106,13 +124,13 @@ class Span:
 
     def fits_single(self, rtol: float) -> bool:
         """Whether float32 is worth a try."""
-        in_range = self.reach < 1e15 and 1e-30 < self.least and self.most < 1e30
+        in_range = self.reach < 1e15 and self.least > 1e-30 and self.most < 1e30
         return in_range and self.even_values and 4 * self.rounding < rtol
 
     @property
     def fits_double(self) -> bool:
         """Whether no number leaves float64 on the way."""
-        return self.reach < 1e140 and 1e-280 < self.least and self.most < 1e280
+        return self.reach < 1e140 and self.least > 1e-280 and self.most < 1e280
 
 
 def span_of(block: Block) -> Span:
@@ -144,4 +162,4 @@ def _even(values: Array | None) -> bool:
     sizes = np.abs(values)
     smallest = np.min(sizes, axis=0, where=sizes > 0, initial=np.inf)
     with np.errstate(invalid="ignore"):
-        return bool(np.all((sizes.max(axis=0) < 1e20 * smallest)))
+        return bool(np.all(sizes.max(axis=0) < 1e20 * smallest))

@@ -12,7 +12,7 @@ from locpipe.engines.fused.profiles import Profile
 
 __all__ = ["LENGTH", "Block", "block_of", "even_rows", "into_strips"]
 
-LENGTH = {np.float32: 2048, np.float64: 1024}
+LENGTH = {np.float32: 1024, np.float64: 512}
 """Keys per strip: three features, their weights and the buffer fill the first-level cache."""
 
 
@@ -125,7 +125,9 @@ def block_of(
 ) -> Block | None:
     """The block; None where no key has a weight."""
     ids = (row_ids(q), row_ids(k)) if exclude_self else None
-    if k.log_sample_weight is not None and (kept := np.isfinite(k.log_sample_weight)).sum() < len(kept):
+    if k.log_sample_weight is not None and (kept := np.isfinite(k.log_sample_weight)).sum() < len(
+        kept
+    ):
         if not kept.any():
             return None
         ids, k = ids and (ids[0], ids[1][kept]), _kept(k, kept)
@@ -141,9 +143,7 @@ def block_of(
     if d and q.bandwidth is not None:
         log_queries = log_queries - d * np.log(q.bandwidth)
     skipped, skip_range = _skips(ids, q.n_rows)
-    return Block(
-        profile, q, k, np.asarray(bandwidths), log_keys, log_queries, skipped, skip_range
-    )
+    return Block(profile, q, k, np.asarray(bandwidths), log_keys, log_queries, skipped, skip_range)
 
 
 def _kept(k: KeyBlock, kept: Array) -> KeyBlock:

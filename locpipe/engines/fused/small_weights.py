@@ -11,14 +11,13 @@ from math import factorial, pi
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from locpipe.engines.fused.compiled import in_order
 from locpipe.engines.fused.exponential import log2_of_1_plus, polynomial, two_to_minus
 from locpipe.engines.fused.profiles import Profile
 
 __all__ = ["cost", "weight"]
 
-_STEPS = {"contract", "nsz"}
 _EDGE = 1 + 1e-5
 """Pairs up to here may lie inside a compact kernel, but for rounding."""
 _TRACE = 1e-30
@@ -28,22 +27,22 @@ _TRACE = 1e-30
 def cost(profile: Profile, real: Any) -> Any:
     """Minus the log (base 2) of the weight as a function of ``(x, power)``, 0 at distance 0."""
     if profile.name == "gaussian":
-        return njit(lambda x, power: x)
+        return in_order(lambda x, power: x)
     if profile.name == "exponential":
-        return njit(lambda x, power: np.sqrt(x))
+        return in_order(lambda x, power: np.sqrt(x))
     return _logistic(real) if profile.name == "logistic" else _student(real)
 
 
 def _student(real: Any) -> Any:
     logarithm = log2_of_1_plus(real)
-    return njit(fastmath=_STEPS)(lambda x, power: power * logarithm(x))
+    return in_order(lambda x, power: power * logarithm(x))
 
 
 def _logistic(real: Any) -> Any:
     """``1 / cosh^2(u / 2) = 4 e^-u / (1 + e^-u)^2``."""
     power_of_2, logarithm, two = two_to_minus(real), log2_of_1_plus(real), real(2)
 
-    @njit(fastmath=_STEPS)
+    @in_order
     def logistic(x: Any, power: Any) -> Any:
         u = np.sqrt(x)
         # At distance 0 the second term is 0: 2 log2(1 + 1) - 2.
@@ -59,7 +58,7 @@ def weight(profile: Profile, real: Any) -> Any:
     root, edge, trace = _WEIGHTS[profile.name](real), real(_EDGE), real(_TRACE)
     zero = real(0)
 
-    @njit(fastmath=_STEPS)
+    @in_order
     def inside(x: Any) -> Any:
         w, slope = root(x)
         return w, (slope + trace if x < edge else zero)
@@ -70,7 +69,7 @@ def weight(profile: Profile, real: Any) -> Any:
 def _uniform(real: Any) -> Any:
     """Its distances are those of the reference to the bit, so there is no doubt."""
     one, zero = real(1), real(0)
-    return njit(lambda x: (one if x <= one else zero, zero))
+    return in_order(lambda x: (one if x <= one else zero, zero))
 
 
 def _power(n: int) -> Callable[[Any], Any]:
@@ -79,7 +78,7 @@ def _power(n: int) -> Callable[[Any], Any]:
     def build(real: Any) -> Any:
         one, zero, degree = real(1), real(0), real(n)
 
-        @njit(fastmath=_STEPS)
+        @in_order
         def beta(x: Any) -> Any:
             rest = max(one - x, zero)
             lower = one
@@ -95,7 +94,7 @@ def _power(n: int) -> Callable[[Any], Any]:
 def _tricube(real: Any) -> Any:
     one, zero, factor = real(1), real(0), real(4.5)
 
-    @njit(fastmath=_STEPS)
+    @in_order
     def tricube(x: Any) -> Any:
         cube = x * np.sqrt(x)
         rest = max(one - cube, zero)
@@ -107,7 +106,7 @@ def _tricube(real: Any) -> Any:
 def _triangular(real: Any) -> Any:
     one, zero, half = real(1), real(0), real(0.5)
 
-    @njit(fastmath=_STEPS)
+    @in_order
     def triangular(x: Any) -> Any:
         u = np.sqrt(x)
         return max(one - u, zero), half * u
@@ -120,7 +119,7 @@ def _cosine(real: Any) -> Any:
     one, zero, slope = real(1), real(0), real(pi / 4)
     quotient = polynomial(_cosine_quotient(8 if real is np.float32 else 14), real)
 
-    @njit(fastmath=_STEPS)
+    @in_order
     def cosine(x: Any) -> Any:
         within = min(x, one)
         return max(one - x, zero) * quotient(within), slope * within

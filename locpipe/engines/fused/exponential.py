@@ -7,6 +7,7 @@ right to about one unit in the last place, and no branch is taken.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from math import factorial, log
 from typing import Any
 
@@ -70,6 +71,7 @@ def polynomial(coefficients: Sequence[float], real: Any) -> Any:
     return value
 
 
+@lru_cache(maxsize=64)
 def two_to_minus(real: Any) -> Any:
     """``2^-t`` for ``t >= 0``; ``2^-FLOOR`` beyond the floor.
 
@@ -103,6 +105,7 @@ def _power_coefficients(degree: int) -> list[float]:
     return found
 
 
+@lru_cache(maxsize=64)
 def log2_of_1_plus(real: Any) -> Any:
     """``log2(1 + x)`` for ``x >= 0``, right for small x too.
 

@@ -7,15 +7,19 @@ sums (n_queries, any) that they are added to.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
+
+import numpy as np
 
 from locpipe.engines.fused.compiled import in_any_order, prefer_wide_vectors
 
 __all__ = ["collector", "skip"]
 
 
+@lru_cache(maxsize=64)
 def collector(kind: str, n_features: int, real: Any) -> Any:
-    """The function that sums one kind: "squares", "products" or "monomials"."""
+    """The function that sums one kind: "squares", "products" or "monomials" of the features."""
     if kind == "monomials":
         return _monomials(n_features, real)
     return _squares(real) if kind == "squares" else _products(real)
@@ -86,7 +90,7 @@ def _monomials(n_features: int, real: Any) -> Any:
     Row m of `tables` says from which monomial the m-th comes and which feature it is multiplied
     with; as many of the first ones as there is room for in `moments` meet the values too.
     """
-    zero, least = real(0), real(1e-30 if real(1e-40) < 1e-39 else 1e-280)
+    zero, least = real(0), real(1e-30 if real is np.float32 else 1e-280)
 
     @in_any_order
     def monomials(

@@ -153,7 +153,10 @@ def span_of(block: Block) -> Span:
 
 
 def _is_single(data: Array) -> bool:
-    return data.dtype == np.float32 or bool(np.array_equal(data.astype(np.float32), data))
+    if data.dtype == np.float32:
+        return True
+    with np.errstate(over="ignore"):
+        return bool(np.array_equal(data.astype(np.float32), data))
 
 
 def _even(values: Array | None) -> bool:

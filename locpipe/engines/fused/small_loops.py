@@ -47,7 +47,8 @@ def sums(variant: Variant) -> Any:
     (n_queries, 2) and `moments` (n_queries, any), which it adds to.
     """
     weigh = strip_weights(variant)
-    collect = collector(variant.collects, variant.n_features, variant.real)
+    monomials = variant.collects == "monomials"
+    collect = collector(variant.collects, variant.n_features if monomials else 0, variant.real)
     skips = variant.skips
 
     def sum_pairs(

@@ -7,6 +7,7 @@ first order; summed over the keys it bounds what rounding did to the mass.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from math import factorial, pi
 from typing import Any
 
@@ -24,6 +25,7 @@ _TRACE = 1e-30
 """Doubt of any such pair: a mass of 0 with a doubt of 0 is a true 0."""
 
 
+@lru_cache(maxsize=64)
 def cost(profile: Profile, real: Any) -> Any:
     """Minus the log (base 2) of the weight as a function of ``(x, power)``, 0 at distance 0."""
     if profile.name == "gaussian":
@@ -51,6 +53,7 @@ def _logistic(real: Any) -> Any:
     return logistic
 
 
+@lru_cache(maxsize=64)
 def weight(profile: Profile, real: Any) -> Any:
     """``(weight, doubt)`` of a profile without a cost, as a function of x."""
     if profile.name == "uniform":

@@ -12,7 +12,21 @@ from numba.extending import intrinsic
 from locpipe.engines.fused.compiled import compiled
 from locpipe.engines.fused.exponential import FLOOR, two_to_minus
 
-__all__ = ["accumulate", "repair", "squares_from_differences", "squares_from_products", "weigh"]
+__all__ = [
+    "HOPELESS",
+    "accumulate",
+    "ready",
+    "repair",
+    "squares_from_differences",
+    "squares_from_products",
+    "weigh",
+]
+
+HOPELESS = 2**40
+"""Count of the doubtful pairs of a row whose logs are not even nearly right."""
+_NEARLY = 0.05
+_ROOM = 8
+_CHUNK = 64
 
 _FAST = {"reassoc", "contract", "nsz", "arcp"}
 _LOG2_E = float(np.log2(np.e))
@@ -26,7 +40,7 @@ def _read(real: Any, n_axes: int) -> Any:
     return types.Array(from_dtype(np.dtype(real)), n_axes, "C", readonly=True)
 
 
-_NUMBERS, _ROWS = _read(np.float64, 1), _read(np.float64, 2)
+_NUMBERS = _read(np.float64, 1)
 _SUM, _COUNT = types.float64[::1], types.int64[::1]
 
 
@@ -43,13 +57,38 @@ def _larger(context: Any, x: Any, y: Any) -> Any:
 
 
 @lru_cache
-def weigh(real: Any) -> Any:
-    """Logs of weights in base 2 become weights, in place, at the row's largest so far.
+def ready(source: Any, real: Any) -> Any:
+    """Rows centred and scaled in float64, and then rounded.
+
+    ``ready(data, centre, factor, last, out, squares)``: ``out = (data - centre) factor last``, and
+    `squares` of the rows without `last`.
+    """
+
+    def make_ready(data: Any, centre: Any, factor: Any, last: Any, out: Any, squares: Any) -> None:
+        for i in range(data.shape[0]):
+            total = 0.0
+            for f in range(centre.size):
+                x = (np.float64(data[i, f]) - centre[f]) * factor[f]
+                total += x * x
+                out[i, f] = real(x * last)
+            squares[i] = total
+
+    numbers = (_NUMBERS, _NUMBERS, types.float64)
+    signature = types.void(_read(source, 2), *numbers, _matrix(real), _SUM)
+    return compiled(f"wide-ready-{source.__name__}-{real.__name__}", signature, make_ready)
+
+
+@lru_cache
+def weigh(real: Any, with_squares: bool) -> Any:
+    """Logs of weights in base 2 become weights, in place, with sums of them.
 
     ``weigh(tile, added, best, shift, factor, mass, squares)``: `added` belongs to the keys, `best`
-    is the row's largest log in the tile, `factor` what sums at the old shift are multiplied by.
+    is the row's largest log in the tile.  Sums stand at ``2 ** shift``, at least any log so far and
+    at most `_ROOM` more; `factor` is what sums at the old shift are multiplied by.
     """
-    power, least, zero = two_to_minus(real), real(FLOOR[real]), real(0)
+    power, least, zero, room = two_to_minus(real), real(FLOOR[real]), real(0), real(_ROOM)
+    # Squares below the least normal number would be slow, and nothing beside that of the largest.
+    least_squared = least / real(2)
 
     def weigh_tile(
         tile: Any, added: Any, best: Any, shift: Any, factor: Any, mass: Any, squares: Any
@@ -62,8 +101,8 @@ def weigh(real: Any) -> Any:
             best[i] = top
             factor[i] = 1.0
             if top > shift[i]:
-                factor[i] = 2.0 ** (shift[i] - np.float64(top))
-                shift[i] = top
+                factor[i] = 2.0 ** (shift[i] - np.float64(top + room))
+                shift[i] = top + room
             if top == -np.inf:
                 row[:] = zero
                 continue
@@ -75,13 +114,16 @@ def weigh(real: Any) -> Any:
                 w = w if t < least else zero
                 row[j] = w
                 total += w
-                total2 += w * w
+                if with_squares:
+                    w = w if t < least_squared else zero
+                    total2 += w * w
             mass[i] = mass[i] * factor[i] + total
-            squares[i] = squares[i] * factor[i] * factor[i] + total2
+            if with_squares:
+                squares[i] = squares[i] * factor[i] * factor[i] + total2
 
-    sums = (_SUM,) * 5
-    signature = types.void(_matrix(real), _read(real, 1), *sums)
-    return compiled(f"wide-weigh-{real.__name__}", signature, weigh_tile)
+    name = f"wide-weigh-{real.__name__}-{'squares' if with_squares else 'mass'}"
+    signature = types.void(_matrix(real), _read(real, 1), *(_SUM,) * 5)
+    return compiled(name, signature, weigh_tile)
 
 
 @lru_cache
@@ -104,7 +146,7 @@ def _bounded(square: Any, factor: Any) -> Any:
 
 
 @lru_cache
-def squares_from_differences() -> Any:
+def squares_from_differences(source: Any) -> Any:
     """Squared distances in bandwidths, by the reference's own order of operations.
 
     ``squares_from_differences(tile, q, keys_by_feature, scale, q_factor, k_factor)``
@@ -115,19 +157,20 @@ def squares_from_differences() -> Any:
             row = tile[i]
             row[:] = 0.0
             for f in range(k.shape[0]):
-                x, h = q[i, f], scale[f]
+                x, h = np.float64(q[i, f]), scale[f]
                 for j in range(row.size):
-                    gap = (x - k[f, j]) / h
+                    gap = (x - np.float64(k[f, j])) / h
                     row[j] += gap * gap
             for j in range(row.size):
                 row[j] = _bounded(row[j], q_factor[i] * k_factor[j])
 
-    signature = types.void(_matrix(np.float64), _ROWS, _ROWS, *(_NUMBERS,) * 3)
-    return compiled("wide-squares-from-differences", signature, squares)
+    rows = (_read(source, 2), _read(source, 2))
+    signature = types.void(_matrix(np.float64), *rows, *(_NUMBERS,) * 3)
+    return compiled(f"wide-squares-from-differences-{source.__name__}", signature, squares)
 
 
 @lru_cache
-def squares_from_products() -> Any:
+def squares_from_products(source: Any) -> Any:
     """Squared distances in bandwidths in place of products; those in doubt from differences.
 
     In doubt are those below `near` and those within `edge` of 1; `doubtful` counts them by row.
@@ -150,54 +193,101 @@ def squares_from_products() -> Any:
                 if row[j] < near[i] or abs(row[j] - 1) < edge[i]:
                     total = 0.0
                     for f in range(scale.size):
-                        gap = (q[i, f] - k[j, f]) / scale[f]
+                        gap = (np.float64(q[i, f]) - np.float64(k[j, f])) / scale[f]
                         total += gap * gap
                     row[j] = _bounded(total, q_factor[i] * k_factor[j])
 
-    numbers, rows = (_NUMBERS,) * 6, (_ROWS, _ROWS)
+    numbers, rows = (_NUMBERS,) * 6, (_read(source, 2), _read(source, 2))
     signature = types.void(_matrix(np.float64), *numbers, *rows, *(_NUMBERS,) * 3, _COUNT)
-    return compiled("wide-squares-from-products", signature, squares)
+    return compiled(f"wide-squares-from-products-{source.__name__}", signature, squares)
 
 
 @njit(fastmath=_FAST, inline="always")
-def _exact_log(q: Any, k: Any, inverse: Any, is_dot: bool) -> Any:
+def _exact_log(q: Any, k: Any, factor: Any, is_dot: bool) -> Any:
     total = 0.0
     if is_dot:
         for f in range(q.size):
-            total += q[f] * k[f]
+            total += np.float64(q[f]) * factor[f] * np.float64(k[f])
         return total
     for f in range(q.size):
-        gap = (q[f] - k[f]) * inverse[f]
+        gap = (np.float64(q[f]) - np.float64(k[f])) * factor[f]
         total += gap * gap
     return -0.5 * total
 
 
+@njit(inline="always")
+def _largest_product(x: Any, reach: Any, best: Any, spread: Any, is_dot: bool) -> Any:
+    """Bounds of ``|<x, y>|`` and ``|y|^2 / 2`` over the keys that matter to a query.
+
+    They are as near as the best one: ``|y| <= |x| + |x - y|``, and ``|x - y|^2`` is at most
+    ``|x|^2 - 2 best``.
+    """
+    if is_dot:
+        return min(x * reach, abs(best) + spread), 0.0
+    norm = min(reach, x + np.sqrt(max(x * x - 2 * best + 2 * spread, 0.0)))
+    half = 0.5 * norm * norm
+    return min(x * norm, max(abs(best), best + half) + spread), half
+
+
+@njit(inline="always")
+def _error(product: Any, half: Any, rest: Any, terms: Any, unit: Any) -> Any:
+    """Standard deviation of a log weight, from rounding.
+
+    A product of n terms errs by ``sqrt(n / 3)`` times half a unit in its last place, since its
+    sum so far grows from 0 on; what is added to it is rounded once.
+    """
+    return unit * np.sqrt(terms * product * product + half * half + rest * rest + 1)
+
+
 @lru_cache
-def repair(real: Any) -> Any:
+def repair(source: Any, real: Any) -> Any:
     """Weights that matter, anew from exact logs, where products are not right enough.
 
-    A weight matters if it is more than `share` of its row's mass so far; `repaired` counts them.
+    Errors of pairs are independent, so those of weights that are at most the share s of the mass
+    add up to at most ``sqrt(s)`` times the error of one.  All others are computed anew, until they
+    are `most` in a row; `repaired` counts them.  A row whose logs are not nearly right gets more
+    than any number.
     """
 
     def repair_tile(
-        tile: Any, best: Any, shift: Any, share: Any, mass: Any, squares: Any, repaired: Any,
-        q: Any, k: Any, inverse: Any, is_dot: bool, added: Any, own: Any,
+        tile: Any, best: Any, shift: Any, mass: Any, squares: Any, repaired: Any, q: Any, k: Any,
+        factor: Any, is_dot: bool, added: Any, sums: Any, own: Any, x_norm: Any, reach: Any,
+        spread: Any, terms: Any, unit: Any, rtol: Any, most: Any,
     ) -> None:  # fmt: skip
         for i in range(tile.shape[0]):
-            limit = mass[i] * share[i]
-            if 2.0 ** (best[i] - shift[i]) <= limit:
+            if best[i] == -np.inf or repaired[i] > most:
                 continue
-            for j in range(tile.shape[1]):
-                w = np.float64(tile[i, j])
-                if w > limit:
-                    exact = (_exact_log(q[i], k[j], inverse, is_dot) - own[i]) * _LOG2_E
+            rest = shift[i] / _LOG2_E
+            product, half = _largest_product(x_norm[i], reach, rest, spread, is_dot)
+            error = _error(product, half, rest, terms, unit)
+            if not error < _NEARLY:
+                repaired[i] = HOPELESS
+                continue
+            allowed = mass[i] * rtol * rtol
+            if 2.0 ** (best[i] - shift[i]) * error * error <= allowed:
+                continue
+            row, low = tile[i], real(allowed / (error * error))
+            for start in range(0, row.size, _CHUNK):
+                stop = min(start + _CHUNK, row.size)
+                top = row[start]
+                for j in range(start + 1, stop):
+                    top = _larger(row[j], top)
+                for j in range(start, stop if top > low else start):
+                    if row[j] <= low:
+                        continue
+                    w = np.float64(row[j])
+                    product = (np.log2(w) + shift[i] - sums[j]) / _LOG2_E
+                    error = _error(product, (added[j] - sums[j]) / _LOG2_E, rest, terms, unit)
+                    if w * error * error <= allowed:
+                        continue
+                    exact = (_exact_log(q[i], k[j], factor, is_dot) - own[i]) * _LOG2_E
                     right = 2.0 ** (exact + added[j] - shift[i])
-                    tile[i, j] = right
+                    row[j] = right
                     mass[i] += right - w
                     squares[i] += right * right - w * w
                     repaired[i] += 1
 
-    sums = (*(_SUM,) * 5, _COUNT)
-    pairs = (_ROWS, _ROWS, _NUMBERS, types.boolean, _NUMBERS, _NUMBERS)
-    signature = types.void(_matrix(real), *sums, *pairs)
-    return compiled(f"wide-repair-{real.__name__}", signature, repair_tile)
+    pairs = (_read(source, 2), _read(source, 2), _NUMBERS, types.boolean)
+    keys, errors = (_NUMBERS, _read(real, 1)), (_NUMBERS, _NUMBERS, *(types.float64,) * 6)
+    signature = types.void(_matrix(real), *(_SUM,) * 4, _COUNT, *pairs, *keys, *errors)
+    return compiled(f"wide-repair-{source.__name__}-{real.__name__}", signature, repair_tile)

@@ -26,6 +26,7 @@ _TILE = {np.float32: (512, 512), np.float64: (256, 512)}
 _SINGLE_RTOL, _SINGLE_RANGE = 5e-7, 1e15
 """float32 serves from this accuracy on, and numbers of up to this size and down to its inverse."""
 _FEW, _SHARE, _MANY_ROWS = 64, 0.05, 0.25
+_ASKS = frozenset(512 * 2**i for i in range(-1, 20)) | {0}
 """A row with more doubtful pairs than a few and this share is better off another way, and all are
 where so many of the rows are."""
 
@@ -91,6 +92,8 @@ class _Sums:
     moment : float64 array (n_queries, n_outputs)
     best, factor : float64 arrays (n_queries,)
         The largest log in the tile, and what it made of earlier sums.
+    doubtful : int64 array (n_queries,)
+        Pairs so far in which rounding would have shown.
     """
 
     shift: Numbers
@@ -99,14 +102,14 @@ class _Sums:
     moment: Numbers
     best: Numbers
     factor: Numbers
+    doubtful: Numbers
 
     @classmethod
     def zero(cls, n_rows: int, values: Numbers | None) -> _Sums:
         n_outputs = 0 if values is None else values.shape[1]
         mass, squares, best, factor = np.zeros((4, n_rows))
-        return cls(
-            np.full(n_rows, -np.inf), mass, squares, np.zeros((n_rows, n_outputs)), best, factor
-        )
+        shift, moment = np.full(n_rows, -np.inf), np.zeros((n_rows, n_outputs))
+        return cls(shift, mass, squares, moment, best, factor, np.zeros(n_rows, dtype=np.int64))
 
     def rows(self, part: slice) -> _Sums:
         """Some of the queries, as views."""
@@ -139,32 +142,43 @@ class _Tiles:
 
     def fold(self, sums: _Sums) -> Numbers:
         """Which queries are better off another way, bool (n_queries,)."""
-        q = self.rows.q_block.rows(self.part)
-        buffer = np.empty(q.n_rows * _TILE[self.logs.real][1], dtype=self.logs.real)
-        doubtful, n_seen = np.zeros(q.n_rows, dtype=np.int64), 0
-        for columns in row_slices(len(self.rows.k), _TILE[self.logs.real][1]):
-            k = self.rows.k_block.rows(columns)
-            allowed = allowed_pairs(self.rows.parts.masks, q, k)
-            if allowed is False:
-                continue
-            tile = buffer[: q.n_rows * k.n_rows].reshape(q.n_rows, k.n_rows)
-            doubtful += self._fold_tile(tile, allowed, sums, columns)
-            n_seen += k.n_rows
-            hopeless = doubtful > _FEW + _SHARE * n_seen
-            if self.may_give_up and hopeless.mean() > _MANY_ROWS:
-                return np.ones(q.n_rows, dtype=bool)
-        return hopeless
+        n_rows, n_keys = self.part.stop - self.part.start, _TILE[self.logs.real][1]
+        buffer = np.empty(n_rows * n_keys, dtype=self.logs.real)
+        n_outputs = 0 if self.values is None else self.values.shape[1]
+        product = np.empty((n_rows, n_outputs), dtype=self.logs.real)
+        most = float(_FEW)
+        for columns in row_slices(len(self.rows.k), n_keys):
+            width = columns.stop - columns.start
+            tile = buffer[: n_rows * width].reshape(n_rows, width)
+            most += _SHARE * width
+            self._fold_tile(tile, product, sums, columns, most)
+            if columns.start in _ASKS and self._gives_up(sums.doubtful > most):
+                return np.ones(n_rows, dtype=bool)
+        return (sums.doubtful > most) & self.may_give_up
 
-    def _fold_tile(self, tile: Numbers, allowed: Any, sums: _Sums, columns: slice) -> Numbers:
-        """Fold one tile; how many of its pairs were in doubt, by query."""
+    def _gives_up(self, hopeless: Numbers) -> bool:
+        return self.may_give_up and np.count_nonzero(hopeless) > _MANY_ROWS * len(hopeless)
+
+    def _fold_tile(
+        self, tile: Numbers, product: Numbers, sums: _Sums, columns: slice, most: float
+    ) -> None:
         logs, real = self.logs, self.logs.real
-        doubtful = logs.fill(tile, self.part, columns)
+        allowed = self._allowed(columns)
+        if allowed is False:
+            return
+        logs.fill(tile, self.part, columns, sums.doubtful)
         if allowed is not True:
             np.copyto(tile, -np.inf, where=~allowed)
-        added = logs.added[columns]
-        loops.weigh(real)(tile, added, sums.best, sums.shift, sums.factor, sums.mass, sums.squares)
-        doubtful += logs.settle(tile, sums, self.part, columns)
+        weigh, added = loops.weigh(real, self.values is None), logs.added[columns]
+        weigh(tile, added, sums.best, sums.shift, sums.factor, sums.mass, sums.squares)
+        logs.settle(tile, sums, self.part, columns, most)
         if self.values is not None:
-            product = np.dot(tile, self.values[columns])
+            np.dot(tile, self.values[columns], out=product)
             loops.accumulate(real)(sums.moment, sums.factor, product)
-        return doubtful
+
+    def _allowed(self, columns: slice) -> Any:
+        masks = self.rows.parts.masks
+        if not masks:
+            return True
+        q, k = self.rows.q_block.rows(self.part), self.rows.k_block.rows(columns)
+        return allowed_pairs(masks, q, k)

@@ -15,96 +15,78 @@ from locpipe.kernels.gaussian import Gaussian
 from locpipe.kernels.heavy import Cauchy, Exponential, Logistic, StudentT
 from locpipe.kernels.radial import Radial
 
-__all__ = ["HOPELESS", "Linear", "Logs", "Radially"]
+__all__ = ["Linear", "Logs", "Radially"]
 
-HOPELESS = 2**40
-"""Count of doubtful pairs of a row whose logs are not even nearly right."""
-_MARGIN = 5.0
+_MARGIN = 6.0
 """Standard deviations of an error that rtol has room for."""
+_BLOCKED = 384
+"""Terms of a product that BLAS sums in one go."""
 
 
 class Logs(Protocol):
-    """How a tile of products or distances is filled."""
+    """How a tile is filled with logs of weights, and what rounding did to them."""
 
     real: Any
     added: Numbers
     constant: Numbers
 
-    def fill(self, tile: Numbers, rows: slice, columns: slice) -> Numbers:
-        """Base 2 logs of weights, but for what `added` holds; how many were in doubt, by row."""
+    def fill(self, tile: Numbers, rows: slice, columns: slice, doubtful: Numbers) -> None:
+        """Base 2 logs of weights, but for what `added` holds; counts the pairs in doubt."""
 
-    def settle(self, tile: Numbers, sums: Any, rows: slice, columns: slice) -> Numbers:
-        """Repair the weights that matter; how many were repaired, by row."""
+    def settle(self, tile: Numbers, sums: Any, rows: slice, columns: slice, most: float) -> None:
+        """Repair the weights that matter, at most so many of a row; counts them."""
 
 
 class Linear:
     """Log weights that are a product plus a number per key and one per query.
 
     Gaussian: ``-|x - y|^2 / 2 = <x, y> - |y|^2 / 2 - |x|^2 / 2``.
-
-    Notes
-    -----
-    The rounding errors of a product of centred rows are as good as independent: each of its n
-    additions errs by half a unit in the last place of the sum so far, which grows to the product.
     """
 
     def __init__(self, rows: Rows, real: Any, rtol: float) -> None:
-        self.rows, self.real, self.rtol = rows, real, rtol
-        core, d, centre = rows.parts.core, rows.q.shape[1], rows.k.mean(axis=0)
+        self.rows, self.real, self.rtol = rows, real, rtol / _MARGIN
+        core, d, centre = rows.parts.core, rows.q.shape[1], rows.centre
         self.is_dot = isinstance(core, DotProduct)
         if isinstance(core, DotProduct):
-            self.inverse, self.q = np.ones(d), rows.q * core.factor(d)
-            x, y = self.q, rows.k - centre
-            self.own, k_own = x @ centre, np.zeros(len(y))
+            self.factor, origin = np.full(d, core.factor(d)), np.zeros(d)
+            self.x, q2 = _ready(rows.q, real, origin, self.factor, LOG2_E)
+            self.y, k2 = _ready(rows.k, real, centre, np.ones(d))
+            self.own, k_own = rows.q @ (self.factor * centre), np.zeros(len(k2))
         else:
-            self.inverse, self.q = 1 / np.asarray(core.scale(d)), rows.q
-            x, y = (rows.q - centre) * self.inverse, (rows.k - centre) * self.inverse
-            self.own, k_own = -0.5 * _squares(x), -0.5 * _squares(y)
-        self.x, self.y = (x * LOG2_E).astype(real), y.astype(real)
-        self.added = (rows.added + LOG2_E * k_own).astype(real)
+            self.factor = 1 / np.asarray(core.scale(d))
+            self.x, q2 = _ready(rows.q, real, centre, self.factor, LOG2_E)
+            self.y, k2 = _ready(rows.k, real, centre, self.factor)
+            self.own, k_own = -0.5 * q2, -0.5 * LOG2_E * k2
+        self.added = (rows.added + k_own).astype(real)
         self.constant = rows.constant + self.own
-        self.x_norm, self.y_norm = np.sqrt(_squares(x)), sqrt(float(_squares(y).max()))
+        self.x_norm, self.reach = np.sqrt(q2), sqrt(float(k2.max()))
         self.spread = float(np.abs(rows.added).max()) / LOG2_E
 
-    def fill(self, tile: Numbers, rows: slice, columns: slice) -> Numbers:
+    def fill(self, tile: Numbers, rows: slice, columns: slice, doubtful: Numbers) -> None:
         """Products alone."""
         np.dot(self.x[rows], self.y[columns].T, out=tile)
-        return np.zeros(len(tile), dtype=np.int64)
 
-    def settle(self, tile: Numbers, sums: Any, rows: slice, columns: slice) -> Numbers:
+    def settle(self, tile: Numbers, sums: Any, rows: slice, columns: slice, most: float) -> None:
         """Weights that are more of the mass than independent errors of theirs may be."""
-        repaired = np.zeros(len(tile), dtype=np.int64)
         if self.is_dot and self.real is np.float64:
-            return repaired
-        error = self._error(sums.shift, rows)
-        share = (self.rtol / (_MARGIN * error)) ** 2
-        loops.repair(self.real)(
-            tile, sums.best, sums.shift, share, sums.mass, sums.squares, repaired,
-            self.q[rows], self.rows.k[columns], self.inverse, self.is_dot,
-            self.rows.added[columns], self.own[rows],
+            return
+        r, terms = self.rows, (min(self.x.shape[1], _BLOCKED) + 8) / 3
+        unit = 0.25 * float(np.finfo(self.real).eps)
+        loops.repair(r.source, self.real)(
+            tile, sums.best, sums.shift, sums.mass, sums.squares, sums.doubtful, r.q[rows],
+            r.k[columns], self.factor, self.is_dot, r.added[columns], self.added[columns],
+            self.own[rows], self.x_norm[rows], self.reach, self.spread, terms, unit, self.rtol,
+            most,
         )  # fmt: skip
-        repaired[error > 0.05] = HOPELESS
-        return repaired
-
-    def _error(self, shift: Numbers, rows: slice) -> Numbers:
-        """Standard deviation of the log of a weight near the row's largest."""
-        unit = 0.3 * float(np.finfo(self.real).eps)
-        n_terms = sqrt(min(self.x.shape[1], 384) / 3) + 2
-        x, best = self.x_norm[rows], np.where(np.isfinite(shift), shift, 0) / LOG2_E
-        if self.is_dot:
-            product = np.minimum(x * self.y_norm, np.abs(best) + self.spread)
-            return unit * (n_terms * product + self.spread + 1)
-        nearest = np.sqrt(np.maximum(x * x - 2 * best + 2 * self.spread, 0))
-        norm = np.minimum(self.y_norm, x + nearest)
-        half = 0.5 * norm * norm
-        product = np.minimum(x * norm, np.maximum(np.abs(best), best + half) + self.spread)
-        error: Numbers = unit * (n_terms * product + half + self.spread + 1)
-        return error
 
 
-def _squares(x: Numbers) -> Numbers:
-    squares: Numbers = np.einsum("ij,ij->i", x, x)
-    return squares
+def _ready(
+    data: Numbers, real: Any, centre: Numbers, factor: Numbers, last: float = 1.0
+) -> tuple[Numbers, Numbers]:
+    """Rows centred and scaled, and their squares in float64, without the last factor."""
+    out, squares = np.empty(data.shape, dtype=real), np.empty(len(data))
+    loops.ready(data.dtype.type, real)(data, centre, factor, last, out, squares)
+    return out, squares
 
 
 class Radially:
@@ -125,38 +107,34 @@ class Radially:
             self._make_products_ready(rtol)
 
     def _make_products_ready(self, rtol: float) -> None:
-        centre = self.rows.k.mean(axis=0)
-        self.x, self.y = (self.rows.q - centre) / self.scale, (self.rows.k - centre) / self.scale
-        self.x2, self.y2 = _squares(self.x), _squares(self.y)
+        centre, inverse = self.rows.centre, 1 / self.scale
+        self.x, self.x2 = _ready(self.rows.q, np.float64, centre, inverse)
+        self.y, self.y2 = _ready(self.rows.k, np.float64, centre, inverse)
         self.q_precision, self.k_precision = self.q_factor**-2.0, self.k_factor**-2.0
-        reach, n_terms = float(self.y2.max()), sqrt(min(self.x.shape[1], 384)) + 2
+        reach, n_terms = float(self.y2.max()), sqrt(min(self.x.shape[1], _BLOCKED)) + 2
         error = n_terms * np.sqrt(self.x2 * reach) + self.x2 + reach
         error *= np.finfo(np.float64).eps * self.q_precision * float(self.k_precision.max())
         slope = _MARGIN * error / rtol
-        self.near, self.edge = (
-            _near(self.core, slope, self.x.shape[1]),
-            _edge(self.core, slope, error),
-        )
+        self.near = _near(self.core, slope, self.x.shape[1])
+        self.edge = _edge(self.core, slope, error)
 
-    def fill(self, tile: Numbers, rows: slice, columns: slice) -> Numbers:
+    def fill(self, tile: Numbers, rows: slice, columns: slice, doubtful: Numbers) -> None:
         """Squared distances, and the log profile of them."""
-        doubtful = np.zeros(len(tile), dtype=np.int64)
         scale = self.scale, self.q_factor[rows], self.k_factor[columns]
         q, k = self.rows.q[rows], self.rows.k[columns]
         if self.from_products:
             np.dot(self.x[rows], self.y[columns].T, out=tile)
-            loops.squares_from_products()(
+            loops.squares_from_products(self.rows.source)(
                 tile, self.x2[rows], self.y2[columns], self.q_precision[rows],
                 self.k_precision[columns], self.near[rows], self.edge[rows], q, k, *scale, doubtful,
             )  # fmt: skip
         else:
-            loops.squares_from_differences()(tile, q, np.ascontiguousarray(k.T), *scale)
+            keys_by_feature = np.ascontiguousarray(k.T)
+            loops.squares_from_differences(self.rows.source)(tile, q, keys_by_feature, *scale)
         np.multiply(self.core.log_profile(tile, q.shape[1]), LOG2_E, out=tile)
-        return doubtful
 
-    def settle(self, tile: Numbers, sums: Any, rows: slice, columns: slice) -> Numbers:
+    def settle(self, tile: Numbers, sums: Any, rows: slice, columns: slice, most: float) -> None:
         """Distances were settled before."""
-        return np.zeros(len(tile), dtype=np.int64)
 
 
 def _factor(bandwidth: Any, n_rows: int) -> Numbers:

@@ -1,4 +1,4 @@
-"""Queries and keys made ready for a tile: widened, without the keys of no weight."""
+"""Queries and keys as tiles take them: contiguous, without the keys of no weight."""
 
 from __future__ import annotations
 
@@ -16,15 +16,17 @@ __all__ = ["LOG2_E", "Numbers", "Rows"]
 
 LOG2_E = log2(np.e)
 Numbers = NDArray[Any]
+_SAMPLE = 128
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """A block of queries and one of keys, widened, without the keys of no weight.
+    """A block of queries and one of keys, without the keys of no weight.
 
     Attributes
     ----------
-    q, k : float64 arrays (n_queries, n_features), (n_keys, n_features)
+    q, k : arrays (n_queries, n_features), (n_keys, n_features)
+        Contiguous, float32 where both are, else float64.
     q_block, k_block : QueryBlock, KeyBlock
         The same rows with what they carry.
     added : float64 array (n_keys,)
@@ -52,7 +54,10 @@ class Rows:
             added -= d * np.log(k.bandwidth)
         if parts.per_row and q.bandwidth is not None:
             constant -= d * np.log(q.bandwidth)
-        return cls(parts, q, k, _wide(q.data), _wide(k.data), added * LOG2_E, constant)
+        both = {q.data.dtype, k.data.dtype}
+        source = np.float32 if both == {np.dtype(np.float32)} else np.float64
+        x, y = (np.ascontiguousarray(rows.data, dtype=source) for rows in (q, k))
+        return cls(parts, q, k, x, y, added * LOG2_E, constant)
 
     def queries(self, chosen: Numbers) -> Rows:
         """The same keys for some of the queries."""
@@ -60,13 +65,21 @@ class Rows:
         return replace(self, q_block=self.q_block.chosen(chosen), q=q, constant=constant)
 
     @property
+    def source(self) -> Any:
+        """NumPy's type of the coordinates."""
+        return self.q.dtype.type
+
+    @property
+    def centre(self) -> Numbers:
+        """About the middle of the keys."""
+        step = max(1, len(self.k) // _SAMPLE)
+        middle: Numbers = self.k[::step].mean(axis=0, dtype=np.float64)
+        return middle
+
+    @property
     def have_bandwidths(self) -> bool:
         """Whether bandwidths ride in the rows."""
         return self.q_block.bandwidth is not None or self.k_block.bandwidth is not None
-
-
-def _wide(data: Any) -> Numbers:
-    return np.ascontiguousarray(data, dtype=np.float64)
 
 
 def _present(k: KeyBlock, told_apart: bool) -> KeyBlock:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 
 from locpipe.blocks import Array
 
-__all__ = ["OPTIONS", "launch", "nullable", "source"]
+__all__ = ["OPTIONS", "beside", "launch", "nullable", "source"]
 
 OPTIONS = ("--std=c++17", "--fmad=false")
 """Of the compiler.  Nothing is contracted: the sources write fma() where they mean it."""
@@ -56,6 +57,11 @@ def launch(
         Contiguous CuPy arrays, and NumPy scalars of exactly the parameters' types.
     """
     _kernel(file, expression)(grid, (n_threads,), arguments)
+
+
+def beside(array: Array) -> AbstractContextManager[Any]:
+    """A context in which the current device is the array's; threads begin on the first one."""
+    return nullcontext() if isinstance(array.device, str) else array.device
 
 
 def nullable(array: Array | None) -> Any:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 from locpipe.blocks import KeyBlock, PairSource, QueryBlock
 from locpipe.engines.base import Need
 from locpipe.engines.cuda import small, wide
+from locpipe.engines.cuda.device import beside
 from locpipe.engines.cuda.profiles import profile_of
 from locpipe.engines.parts import Parts, take_apart
 from locpipe.errors import InputError
@@ -90,7 +91,8 @@ class FusedCuda:
                 "CUDA device; use engine='dense'"
             )
         path = small if small.suits(parts, profile, reduction, d) else wide
-        folded: State = path.fold(parts, profile, reduction, state, q, k, self.rtol)
+        with beside(q.data):
+            folded: State = path.fold(parts, profile, reduction, state, q, k, self.rtol)
         return folded
 
 

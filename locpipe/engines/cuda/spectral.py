@@ -10,6 +10,7 @@ from array_api_compat import array_namespace
 
 from locpipe.blocks import Array, KeyBlock, QueryBlock
 from locpipe.engines.base import Need
+from locpipe.engines.cuda.device import beside
 from locpipe.engines.spectral import Spectral
 from locpipe.engines.spectral.summary import Summary
 from locpipe.reductions.base import State
@@ -64,7 +65,8 @@ class SpectralCuda:
 
     def summarise(self, k: KeyBlock) -> Summary:
         """Coefficients of one key block, on the host."""
-        return self.inner.summarise(_on_host(k))
+        with beside(k.data):
+            return self.inner.summarise(_on_host(k))
 
     def merge(self, a: Summary, b: Summary) -> Summary:
         """Summary of the keys of both."""
@@ -73,9 +75,10 @@ class SpectralCuda:
     def evaluate(self, summary: Summary, q: QueryBlock) -> tuple[State, Array]:
         """State of each query, and which are doubtful, on the device of the queries."""
         xp = array_namespace(q.data)
-        state, doubtful = self.inner.evaluate(summary, _on_host(q))
-        moved: Any = type(state)(*(xp.asarray(array) for array in state))
-        return moved, xp.asarray(doubtful)
+        with beside(q.data):
+            state, doubtful = self.inner.evaluate(summary, _on_host(q))
+            moved: Any = type(state)(*(xp.asarray(array) for array in state))
+            return moved, xp.asarray(doubtful)
 
 
 def _on_host(block: Block) -> Block:

@@ -26,6 +26,7 @@ class DevicePlan:
         import finufft
 
         assert gpu_stream == 0
+        assert upsampfac == 2.0
         options = {"isign": isign, "dtype": dtype, "upsampfac": upsampfac, "nthreads": 1}
         self.plan = finufft.Plan(kind, modes, eps=eps, **options)
 

@@ -16,10 +16,11 @@ class Plan:
     ----------
     kind : {1, 2}
     modes : tuple of n_features ints
-    eps, isign, upsampfac
+    eps, isign
         As of ``finufft.Plan``.
-    nthreads : int
-        Not used: the device has threads of its own.
+    nthreads, upsampfac
+        Not used: the device has threads of its own, and its grids are twice as fine as the modes,
+        the one ratio at which it has every accuracy.
     """
 
     def __init__(
@@ -36,7 +37,7 @@ class Plan:
         import cupy
 
         stream = cupy.cuda.get_current_stream().ptr
-        options = {"upsampfac": upsampfac, "gpu_stream": stream}
+        options = {"upsampfac": 2.0, "gpu_stream": stream}
         self._plan: Any = cufinufft.Plan(
             kind, modes, eps=eps, isign=isign, dtype="complex128", **options
         )

@@ -23,6 +23,7 @@ class _Entry:
     kind: str
     ranks: bool
     library: str = "numpy"
+    auto: bool = True
 
     def engine(self) -> Any:
         """The engine's class."""
@@ -36,10 +37,10 @@ _ENTRIES = (
     _Entry("pruned", "pruned", "Pruned", ranks=False),
     _Entry("pruned", "ranked", "RankedTrees", ranks=True),
     _Entry("spectral", "spectral", "Spectral", ranks=False),
-    _Entry("approximate", "ranked", "Approximate", ranks=True),
+    _Entry("spectral", "cuda", "SpectralCuda", ranks=False, library="cupy", auto=False),
+    _Entry("approximate", "ranked", "Approximate", ranks=True, auto=False),
 )
 NAMES = ("auto", "dense", "fused", "pruned", "spectral", "approximate")
-_NEVER_AUTO = ("approximate",)
 _WORTH_COMPILED_SECONDS = 0.02
 """What takes the reference engine less is not worth loading a compiler for."""
 
@@ -81,23 +82,30 @@ def _cheapest(need: Need) -> Engine:
     least = Dense.seconds(need)
     if least < _WORTH_COMPILED_SECONDS:
         return Dense()
-    for name in dict.fromkeys(entry.name for entry in _ENTRIES):
-        for kind, reason in _asked(need, name) if name not in _NEVER_AUTO else ():
-            if reason is None and (seconds := kind.seconds(need)) < least:
-                best, least = kind, seconds
+    for entry in _suited(need):
+        kind = entry.engine()
+        if entry.auto and kind.refusal(need) is None and (seconds := kind.seconds(need)) < least:
+            best, least = kind, seconds
     cheapest: Engine = best.build(need)
     return cheapest
 
 
-def _asked(need: Need, name: str) -> Iterator[tuple[Any, str | None]]:
-    """Engines of a name that are for such a reduction, and why they refuse."""
+def _suited(need: Need) -> Iterator[_Entry]:
+    """Engines that are for such a reduction and such arrays."""
     for entry in _ENTRIES:
-        suits = entry.ranks == need.reduction.ranks
-        if entry.name == name and suits and entry.library in ("numpy", need.library):
-            try:
-                kind = entry.engine()
-            except (ImportError, AttributeError):  # TEMPORARY until all engines are there
+        if entry.ranks == need.reduction.ranks and entry.library in ("numpy", need.library):
+            try:  # TEMPORARY until all engines are there
+                entry.engine()
+            except (ImportError, AttributeError):
                 continue
+            yield entry
+
+
+def _asked(need: Need, name: str) -> Iterator[tuple[Any, str | None]]:
+    """Engines of a name, and why they refuse."""
+    for entry in _suited(need):
+        if entry.name == name:
+            kind = entry.engine()
             yield kind, kind.refusal(need)
 
 

@@ -167,7 +167,7 @@ def _looked_at(engine: str, need: Need, keys: Keys | KeySource) -> Spread | None
     """Where keys in memory lie, if it matters; others have to be prepared."""
     if engine not in _TO_BE_LOOKED_AT or not isinstance(keys, ArrayKeys):
         return None
-    if need.library != "numpy" or need.n_features > _FEW_FEATURES:
+    if need.library not in ("numpy", "cupy") or need.n_features > _FEW_FEATURES:
         return None
     if engine == "auto" and Dense.seconds(need) < _WORTH_A_LOOK_SECONDS:
         return None
@@ -176,9 +176,9 @@ def _looked_at(engine: str, need: Need, keys: Keys | KeySource) -> Spread | None
 
 def _spread(keys: ArrayKeys) -> Spread | None:
     block = keys.block
-    data, weight = np.asarray(block.data), None
+    data, weight = _on_host(block.data), None
     if block.log_sample_weight is not None:
-        log_weight = np.asarray(block.log_sample_weight)
+        log_weight = _on_host(block.log_sample_weight)
         data, log_weight = data[log_weight > -inf], log_weight[log_weight > -inf]
         weight = np.exp(log_weight - log_weight.max(initial=-inf))
     if len(data) == 0 or not np.isfinite(data).all():
@@ -187,6 +187,10 @@ def _spread(keys: ArrayKeys) -> Spread | None:
     columns = (np.ascontiguousarray(data[:, j], np.float64) for j in range(data.shape[1]))
     numbers = [_of_column(column, weight) for column in columns]
     return Spread(*zip(*numbers, strict=True))
+
+
+def _on_host(array: Any) -> Any:
+    return np.asarray(array.get() if hasattr(array, "get") else array)
 
 
 def _of_column(column: Any, weight: Any) -> tuple[float, float, float, float]:

@@ -36,6 +36,8 @@ class FusedCuda:
 
     rtol: float
     name: ClassVar[str] = "fused"
+    query_rows: ClassVar[int] = 2**18
+    threads_inside: ClassVar[bool] = True
 
     @classmethod
     def refusal(cls, need: Need) -> str | None:

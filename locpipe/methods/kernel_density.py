@@ -30,7 +30,7 @@ class KernelDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
         `bandwidth` must be None.
     bandwidth : float, sequence of n_features floats, "scott", "silverman" or None
         In feature units; the rules give one per feature.
-    engine : {"auto", "dense"}
+    engine : str
 
     Attributes
     ----------

@@ -41,7 +41,7 @@ class MeanShift(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         Local means per point at most.
     tol : float
         A point has arrived when its step is below `tol` bandwidths.
-    engine : {"auto", "dense"}
+    engine : str
 
     Attributes
     ----------

@@ -155,8 +155,9 @@ class Spectral:
         return modes * self.grid.kernel(real)
 
     def _transform(self, angles: list[Array], kind: int) -> Transform:
+        grid = self.grid
         return Transform(
-            kind, angles, self.grid.modes, self.grid.eps, self.n_threads, self.transforms
+            kind, angles, grid.modes, grid.eps, grid.fine, self.n_threads, self.transforms
         )
 
 

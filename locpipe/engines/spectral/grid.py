@@ -10,7 +10,6 @@ import numpy as np
 
 from locpipe.blocks import Array
 from locpipe.engines.base import Need
-from locpipe.engines.spectral.transform import FINE
 
 __all__ = ["TOLERANCE", "Grid", "lay_out"]
 
@@ -58,9 +57,17 @@ class Grid:
         return 2 * self.tolerance
 
     @property
+    def fine(self) -> float:
+        """Ratio of the grid that the transforms work on to that of the modes, per feature.
+
+        A smaller one takes wider sums over cells, as far as the library goes.
+        """
+        return 2.0 if self.eps < 2e-12 else 1.5
+
+    @property
     def cells(self) -> int:
         """Cells of the finer grid that the transform works on."""
-        return prod(ceil(FINE * m) for m in self.modes)
+        return prod(ceil(self.fine * m) for m in self.modes)
 
     def angles(self, data: Array) -> tuple[list[Array], Array]:
         """Coordinates as angles, one array per feature, and which rows are in the padded box.

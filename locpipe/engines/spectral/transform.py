@@ -6,16 +6,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from locpipe.blocks import Array
 
-__all__ = ["FINE", "Transform", "packed", "stretched", "unpacked"]
+__all__ = ["Transform", "packed", "stretched", "unpacked"]
 
-FINE = 2.0
-"""Ratio of the grid that the transforms work on to that of the modes, per feature."""
+_WORTH_THREADS = 2**17
+"""Points or modes below which threads wait for each other longer than they work."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +30,8 @@ class Transform:
     modes : tuple of n_features odd ints
     eps : float
         Error by the sum of the sizes of what is summed.
+    fine : float
+        Ratio of the grid worked on to that of the modes, per feature.
     n_threads : int
     library : str
         Module that has the transforms.
@@ -38,6 +41,7 @@ class Transform:
     angles: list[Array]
     modes: tuple[int, ...]
     eps: float
+    fine: float
     n_threads: int
     library: str = "finufft"
 
@@ -56,7 +60,9 @@ class Transform:
     @cached_property
     def _plan(self) -> Any:
         sign = -1 if self.kind == 1 else 1
-        options = {"isign": sign, "nthreads": self.n_threads, "upsampfac": FINE}
+        worth = max(self.angles[0].shape[0], prod(self.modes)) >= _WORTH_THREADS
+        threads = self.n_threads if worth else 1
+        options = {"isign": sign, "nthreads": threads, "upsampfac": self.fine}
         plan = import_module(self.library).Plan(self.kind, self.modes, eps=self.eps, **options)
         plan.setpts(*self.angles)
         return plan

@@ -19,6 +19,9 @@ _LIST = 2**14
 _LANES, _FEATURES = 8, 256
 
 
+_ALONE = np.zeros(1, dtype=np.int64)
+
+
 class Rows(NamedTuple):
     """Rows of one side of a tile.
 
@@ -156,7 +159,7 @@ def _list_row(
     row, column, value = listed.row, listed.column, listed.value
     n_best = best.score.shape[1]
     tie, last = -best.score[i, n_best - 1], best.index[i, n_best - 1]
-    worst, floor = tie, _floor(tie, square, bound)
+    floor = _floor(tie, square, bound)
     n, room = begin, begin + 2 * n_best + 64
     _flag(near, half, floor, flags)
     for chunk in range(flags.shape[0]):
@@ -171,13 +174,12 @@ def _list_row(
             row[n], column[n], value[n] = i, j, _upper(score, square, squares[j], bound)
             n += 1
             if n == room:
-                worst = min(worst, _kth(value[begin:n], n_best))
-                floor = _floor(worst, square, bound)
+                floor = _floor(_kth(value[begin:n], best.score[i]), square, bound)
                 n = _keep(begin, n, near, half, floor, listed)
                 room = max(room, 2 * n - begin)  # ties: only measuring tells them apart
-    if n - begin > n_best:
-        worst = min(worst, _kth(value[begin:n], n_best))
-        n = _keep(begin, n, near, half, _floor(worst, square, bound), listed)
+    if n > begin + 1:
+        floor = _floor(_kth(value[begin:n], best.score[i]), square, bound)
+        n = _keep(begin, n, near, half, floor, listed)
     return n
 
 
@@ -197,7 +199,7 @@ def _upper(score: Any, q_square: Any, k_square: Any, bound: Any) -> Any:
 
 @compiled
 def _flag(near: Any, half: Any, floor: Any, flags: Any) -> Any:
-    """Which chunks of a row hold a score of at least the floor; the last one is taken to."""
+    """Which chunks of a row hold a score of at least the floor."""
     rounded = np.empty(1, dtype=near.dtype)
     rounded[0] = floor
     level, n = rounded[0], near.shape[0] // _CHUNK
@@ -208,13 +210,16 @@ def _flag(near: Any, half: Any, floor: Any, flags: Any) -> Any:
         for c in range(_CHUNK):
             count += np.int32(chunks[chunk, c] - halves[chunk, c] >= level)
         flags[chunk] = count
-    flags[n:] = 1
+    if n < flags.shape[0]:
+        flags[n] = 0
+        for c in range(n * _CHUNK, near.shape[0]):
+            flags[n] |= near[c] - half[c] >= level
 
 
 @compiled
-def _kth(values: Any, k: Any) -> Any:
-    """The k-th least of more than k values."""
-    return np.partition(values, k - 1)[k - 1]
+def _kth(values: Any, score: Any) -> Any:
+    """The k-th least of some values and the k of a row's best so far."""
+    return np.partition(np.concatenate((values, -score)), score.shape[0] - 1)[score.shape[0] - 1]
 
 
 @compiled
@@ -286,7 +291,7 @@ def _enter(n: Any, k: Any, best: Any, listed: Any) -> Any:
             end += 1
         values = listed.value[begin:end]
         # Columns ascend, so a stable order puts the lowest index first.
-        order = np.argsort(values, kind="mergesort")
+        order = np.argsort(values, kind="mergesort") if end > begin + 1 else _ALONE
         _merge(best.score[i], best.index[i], values, k.index, listed.column[begin:end], order)
         begin = end
 

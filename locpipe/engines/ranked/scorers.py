@@ -35,8 +35,13 @@ _FAR, _PLAIN_REACH = 4.0, 1e6
 class Scorer(Protocol):
     """Keys of one tile, ready to meet queries."""
 
-    def fold(self, q: Side, best: Best, allowed: np.ndarray | None, first: int) -> int:
-        """Fold the keys into the queries from row `first`; the first row that was not done."""
+    def fold(
+        self, q: Side, best: Best, allowed: np.ndarray | None, first: int, room: np.ndarray
+    ) -> int:
+        """Fold the keys into the queries from row `first`; the first row that was not done.
+
+        `room` holds 8 bytes per pair, for the scores.
+        """
 
 
 def scorer(level: int, metric: str, keys: Side, queries: Side) -> Scorer:
@@ -57,9 +62,11 @@ class _Differences:
     keys: Side
     features: np.ndarray
 
-    def fold(self, q: Side, best: Best, allowed: np.ndarray | None, first: int) -> int:
+    def fold(
+        self, q: Side, best: Best, allowed: np.ndarray | None, first: int, room: np.ndarray
+    ) -> int:
         """All of them."""
-        near = np.empty((q.data.shape[0], self.features.shape[1]))
+        near = _scores(room, np.float64, q.data.shape[0], self.features.shape[1])
         pair_scores(q.data, self.features, self.kind, self.factor, near)
         near[q.none] = -1.0
         near[:, self.keys.none] = -1.0
@@ -101,13 +108,16 @@ class _Products:
     half: np.ndarray
     bound: Bound
 
-    def fold(self, q: Side, best: Best, allowed: np.ndarray | None, first: int) -> int:
+    def fold(
+        self, q: Side, best: Best, allowed: np.ndarray | None, first: int, room: np.ndarray
+    ) -> int:
         """Nothing where the numbers leave the range of the product's dtype."""
         moved = self.frame.rows(q.data)
         squares = squared_lengths(moved)
         if not (_fits(squares, moved.dtype) and _fits(self.keys.squares, moved.dtype)):
             return first
-        near = moved @ self.moved.T
+        near = _scores(room, moved.dtype, moved.shape[0], self.moved.shape[0])
+        np.matmul(moved, self.moved.T, out=near)
         pairs = Pairs(_masked(near, allowed), self.half)
         most = _MEASURED * near.shape[1]
         return int(fold_tile(_rows(q, squares), self.keys, pairs, self.bound, best, first, most))
@@ -144,6 +154,10 @@ def _slack(dtype: Any, d: int) -> tuple[float, float]:
     """
     u, least = float(np.finfo(dtype).eps) / 2, float(np.finfo(dtype).tiny)
     return 1.1 * ((d + 16) * u + (3 * d + 16) * 2.0**-53), (d + 16) * 64 * least
+
+
+def _scores(room: np.ndarray, dtype: Any, n_queries: int, n_keys: int) -> np.ndarray:
+    return room.view(dtype)[: n_queries * n_keys].reshape(n_queries, n_keys)
 
 
 def _masked(near: np.ndarray, allowed: np.ndarray | None) -> np.ndarray:

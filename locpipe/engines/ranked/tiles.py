@@ -43,13 +43,17 @@ def fold_sides(
     in doubt.  `allowed` gives the pairs of a tile that masks allow.
     """
     n_queries, d = q.data.shape
-    for columns in _even(k.data.shape[0], tile_keys(d)):
+    key_slices = _even(k.data.shape[0], tile_keys(d))
+    n_columns = key_slices[0].stop
+    step = tile_queries(d, n_columns)
+    room = np.empty(min(step, n_queries) * n_columns)
+    for columns in key_slices:
         keys = k.rows(columns)
         scores = scorer(level, metric, keys, q)
-        for rows in row_slices(n_queries, tile_queries(d, columns.stop - columns.start)):
+        for rows in row_slices(n_queries, step):
             part = Best(best.score[rows], best.index[rows])
             pairs, done = (q.rows(rows), part, allowed(rows, columns)), 0
-            while (done := scores.fold(*pairs, done)) < rows.stop - rows.start:
+            while (done := scores.fold(*pairs, done, room)) < rows.stop - rows.start:
                 level += 1
                 scores = scorer(level, metric, keys, q)
 

@@ -1,0 +1,131 @@
+"""The compiled entry: every row at the least accuracy that serves it."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import typeof, types
+
+from locpipe.engines.fused.compiled import as_written, compiled
+from locpipe.engines.fused.profiles import Profile
+from locpipe.engines.pruned.bounds import reach
+from locpipe.engines.pruned.far import row_answer
+from locpipe.engines.pruned.leaves import excluded
+from locpipe.engines.pruned.sums import log_weight, row_sums, squared
+from locpipe.engines.pruned.walk import group_answer
+
+__all__ = ["Queries", "answer"]
+
+_WIDEST = 16.0
+"""Widest group of queries, in units of the scale, about whose centre float32 places keys well."""
+_MANY, _SOME = 4.0, 0.5
+"""Least mass, and least sum of values over their largest, that float32 serves.
+
+Errors of single weights cancel in many, and no few keys far out make the sum.
+"""
+_TINY = 1e-100
+"""Least mass that is summed in float64 without a shift."""
+
+
+class Queries(NamedTuple):
+    """Queries in k-d order.
+
+    Attributes
+    ----------
+    data : float64 array (n, n_features)
+    ids : int64 array (n,), or empty where no key is left out
+    start, stop : int64 arrays (n_groups,)
+        The rows of each group.
+    """
+
+    data: Any
+    ids: Any
+    start: Any
+    stop: Any
+
+
+def answer(profile: Profile, *arguments: Any) -> None:
+    """Sums of all rows, compiled on first use for the profile and the kinds of the arguments.
+
+    Parameters
+    ----------
+    profile : Profile
+    arguments
+        ``(forest, rule, queries, work, sums, shift)``: the results are float64 arrays
+        (n, n_quantities) at ``exp(shift)``, and the shifts (n,).
+    """
+    kinds = tuple(typeof(argument) for argument in arguments)
+    d = arguments[0].data.shape[0]
+    _compiled(Profile(profile.name, profile.has_cost), d, kinds)(*arguments)
+
+
+@lru_cache(maxsize=256)
+def _compiled(profile: Profile, d: int, kinds: tuple[Any, ...]) -> Any:
+    logs = log_weight(profile)
+    in_reach = reach(logs)
+    sum_group = group_answer(row_sums(profile, d), in_reach)
+    sum_row = row_answer(squared(d), logs, in_reach)
+
+    def sum_all(forest: Any, rule: Any, queries: Any, work: Any, sums: Any, shift: Any) -> None:
+        for group in range(queries.start.size):
+            rows = np.arange(queries.start[group], queries.stop[group])
+            single = rule.single and _is_narrow(queries.data, rows, rule.scale)
+            while rows.size:
+                sum_group(forest, rule, queries, rows, single, work)
+                rows = _keep(rule, work, rows, single, sums, shift)
+                if not single:
+                    break
+                single = False
+            for row in rows:
+                span = excluded(forest, queries, row)
+                shift[row] = sum_row(forest, rule, queries.data[row], span, sums[row])
+
+    return compiled(f"pruned_{_stamp()}_{profile.name}_{d}", types.void(*kinds), sum_all)
+
+
+@lru_cache(maxsize=1)
+def _stamp() -> str:
+    files = sorted(Path(__file__).parent.glob("*.py"))
+    return hashlib.sha256(b"\0".join(file.read_bytes() for file in files)).hexdigest()[:8]
+
+
+@as_written
+def _is_narrow(data: Any, rows: Any, scale: Any) -> Any:
+    for j in range(scale.size):
+        low = high = data[rows[0], j]
+        for row in rows:
+            low, high = min(low, data[row, j]), max(high, data[row, j])
+        if (high - low) / scale[j] > _WIDEST:
+            return False
+    return True
+
+
+@as_written
+def _keep(rule: Any, work: Any, rows: Any, single: Any, sums: Any, shift: Any) -> Any:
+    """Take over the sums of all rows; the rows to be done again are returned."""
+    n = 0
+    left = np.empty(rows.size, np.int64)
+    for i in range(rows.size):
+        shift[rows[i]] = rule.peak
+        for j in range(rule.size.size):
+            sums[rows[i], j] = work.sums[i, j]
+        if not _serves(rule, work.least[i], single):
+            left[n] = rows[i]
+            n += 1
+    return left[:n]
+
+
+@as_written
+def _serves(rule: Any, least: Any, single: Any) -> Any:
+    """Whether the quantities are large enough for the accuracy at hand."""
+    if not single:
+        return rule.closed or least[0] >= _TINY
+    enough = least[0] >= _MANY
+    for j in range(1, least.size):
+        if rule.size[j] > 0 and not rule.squares:
+            enough &= least[j] >= _SOME
+    return enough

@@ -1,0 +1,105 @@
+"""Queries meet the leaves that matter to them, group by group."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from locpipe.engines.fused.compiled import as_written
+from locpipe.engines.pruned.bounds import box_gap, in_order, row_gap, totals
+from locpipe.engines.pruned.leaves import load_group, load_leaf
+
+__all__ = ["children_first", "group_answer"]
+
+
+def group_answer(add_row: Any, reach: Any) -> Any:
+    """Loop that sums for some rows of the ordered queries, into `Work`."""
+    add_leaf = _leaf_adder(add_row)
+
+    @as_written
+    def renew(rule: Any, work: Any, n_rows: Any, rest: Any) -> Any:
+        limit = 0.0
+        for i in range(n_rows):
+            work.reach[i] = reach(rule, work.least[i], rule.peak, rest)
+            limit = max(limit, work.reach[i])
+        return limit
+
+    @as_written
+    def answer_group(
+        forest: Any, rule: Any, queries: Any, rows: Any, single: Any, work: Any
+    ) -> None:
+        load_group(forest, rule, queries, rows, work)
+        first = _nearest_leaf(forest, work.low, work.high, rule.scale)
+        add_leaf(forest, rule, queries, rows, first, single, work)
+        limit = renew(rule, work, rows.size, totals(forest, forest.roots))
+        n = _find_leaves(forest, work, rule.scale, limit, first)
+        rest, order = totals(forest, work.leaves[:n]), in_order(work.gaps[:n])
+        due = 0
+        for i in range(n):
+            if i == due:
+                limit, due = renew(rule, work, rows.size, rest), max(4, 2 * due)
+            if work.gaps[order[i]] <= limit:
+                add_leaf(forest, rule, queries, rows, work.leaves[order[i]], single, work)
+
+    return answer_group
+
+
+def _leaf_adder(add_row: Any) -> Any:
+    @as_written
+    def add_leaf(
+        forest: Any, rule: Any, queries: Any, rows: Any, leaf: Any, single: Any, work: Any
+    ) -> None:
+        width = 0
+        for i in range(rows.size):
+            gap = row_gap(queries.data[rows[i]], forest.low[leaf], forest.high[leaf], rule.scale)
+            if gap <= work.reach[i]:
+                if width == 0:
+                    width = load_leaf(forest, rule, leaf, single, work)
+                add_row(forest, rule, leaf, i, width, single, work)
+
+    return add_leaf
+
+
+@as_written
+def _nearest_leaf(forest: Any, low: Any, high: Any, scale: Any) -> Any:
+    """A leaf near a box: of each tree the one found by going to the nearer child."""
+    best, leaf = np.inf, -1
+    for node in forest.roots:
+        while forest.right[node] >= 0:
+            node = children_first(forest, node, low, high, scale)[0]
+        gap = box_gap(low, high, forest.low[node], forest.high[node], scale)
+        if gap < best or leaf < 0:
+            best, leaf = gap, node
+    return leaf
+
+
+@as_written
+def children_first(forest: Any, node: Any, low: Any, high: Any, scale: Any) -> Any:
+    """The children of a node, the one nearer to a box first."""
+    a, b = node + 1, forest.right[node]
+    gap_a = box_gap(low, high, forest.low[a], forest.high[a], scale)
+    gap_b = box_gap(low, high, forest.low[b], forest.high[b], scale)
+    return (a, b) if gap_a <= gap_b else (b, a)
+
+
+@as_written
+def _find_leaves(forest: Any, work: Any, scale: Any, limit: Any, done: Any) -> Any:
+    """How many leaves are within `limit` of the group, but for one; they are listed in `work`."""
+    depth, found = forest.roots.size, 0
+    waiting = np.empty(depth + 64, np.int64)
+    for i in range(depth):
+        waiting[i] = forest.roots[i]
+    while depth:
+        depth -= 1
+        node = waiting[depth]
+        gap = box_gap(work.low, work.high, forest.low[node], forest.high[node], scale)
+        if gap > limit or node == done:
+            continue
+        if forest.right[node] >= 0:
+            waiting[depth], waiting[depth + 1] = forest.right[node], node + 1
+            depth += 2
+        else:
+            work.leaves[found], work.gaps[found] = node, gap
+            found += 1
+    return found

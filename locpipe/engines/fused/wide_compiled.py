@@ -24,7 +24,6 @@ __all__ = [
 
 HOPELESS = 2**40
 """Count of the doubtful pairs of a row whose logs are not even nearly right."""
-_NEARLY = 0.05
 _ROOM = 8
 _CHUNK = 64
 
@@ -79,50 +78,57 @@ def ready(source: Any, real: Any) -> Any:
 
 
 @lru_cache
-def weigh(real: Any, with_squares: bool) -> Any:
+def weigh(real: Any, with_squares: bool, watched: bool) -> Any:
     """Logs of weights in base 2 become weights, in place, with sums of them.
 
-    ``weigh(tile, added, best, shift, factor, mass, squares)``: `added` belongs to the keys, `best`
-    is the row's largest log in the tile.  Sums stand at ``2 ** shift``, at least any log so far and
-    at most `_ROOM` more; `factor` is what sums at the old shift are multiplied by.
+    ``weigh(tile, added, rounding, terms, worst, shift, factor, mass, squares)``: `added` belongs to
+    the keys.  Sums stand at ``2 ** shift``, at least any log so far and at most `_ROOM` more;
+    `factor` is what sums at the old shift are multiplied by.  `worst` is the row's largest product
+    of a weight and the variance of its log (see `error`), where it is `watched`.
     """
     power, least, zero, room = two_to_minus(real), real(FLOOR[real]), real(0), real(_ROOM)
     # Squares below the least normal number would be slow, and nothing beside that of the largest.
     least_squared = least / real(2)
+    floor = real(-1e15)
 
     def weigh_tile(
-        tile: Any, added: Any, best: Any, shift: Any, factor: Any, mass: Any, squares: Any
-    ) -> None:
+        tile: Any, added: Any, rounding: Any, terms: Any, worst: Any, shift: Any, factor: Any,
+        mass: Any, squares: Any,
+    ) -> None:  # fmt: skip
         for i in range(tile.shape[0]):
             row = tile[i]
             top = row[0] + added[0]
             for j in range(1, row.size):
                 top = _larger(row[j] + added[j], top)
-            best[i] = top
             factor[i] = 1.0
             if top > shift[i]:
                 factor[i] = 2.0 ** (shift[i] - np.float64(top + room))
                 shift[i] = top + room
             if top == -np.inf:
-                row[:] = zero
+                row[:], worst[i] = zero, zero
                 continue
             base = real(shift[i])
-            total, total2 = zero, zero
+            total, total2, most = zero, zero, zero
             for j in range(row.size):
                 t = base - (row[j] + added[j])
                 w = power(t)
                 w = w if t < least else zero
+                if watched:
+                    product = _larger(row[j], floor)
+                    most = _larger(w * (product * product * terms + rounding[j]), most)
                 row[j] = w
                 total += w
                 if with_squares:
                     w = w if t < least_squared else zero
                     total2 += w * w
+            worst[i] = most
             mass[i] = mass[i] * factor[i] + total
             if with_squares:
                 squares[i] = squares[i] * factor[i] * factor[i] + total2
 
-    name = f"wide-weigh-{real.__name__}-{'squares' if with_squares else 'mass'}"
-    signature = types.void(_matrix(real), _read(real, 1), *(_SUM,) * 5)
+    name = f"wide-weigh-{real.__name__}-{int(with_squares)}{int(watched)}"
+    keys = (_read(real, 1), _read(real, 1), from_dtype(np.dtype(real)))
+    signature = types.void(_matrix(real), *keys, *(_SUM,) * 5)
     return compiled(name, signature, weigh_tile)
 
 
@@ -216,57 +222,43 @@ def _exact_log(q: Any, k: Any, factor: Any, is_dot: bool) -> Any:
 
 
 @njit(inline="always")
-def _largest_product(x: Any, reach: Any, best: Any, spread: Any, is_dot: bool) -> Any:
-    """Bounds of ``|<x, y>|`` and ``|y|^2 / 2`` over the keys that matter to a query.
+def _least_weight(mass: Any, reach: Any, terms: Any, rounding: Any) -> Any:
+    """A weight that no weight below it matters more than: ``w (terms product^2 + rounding)``.
 
-    They are as near as the best one: ``|y| <= |x| + |x - y|``, and ``|x - y|^2`` is at most
-    ``|x|^2 - 2 best``.
+    Steps towards the solution of an equation from above, and half of the last one.
     """
-    if is_dot:
-        return min(x * reach, abs(best) + spread), 0.0
-    norm = min(reach, x + np.sqrt(max(x * x - 2 * best + 2 * spread, 0.0)))
-    half = 0.5 * norm * norm
-    return min(x * norm, max(abs(best), best + half) + spread), half
-
-
-@njit(inline="always")
-def _error(product: Any, half: Any, rest: Any, terms: Any, unit: Any) -> Any:
-    """Standard deviation of a log weight, from rounding.
-
-    A product of n terms errs by ``sqrt(n / 3)`` times half a unit in its last place, since its
-    sum so far grows from 0 on; what is added to it is rounded once.
-    """
-    return unit * np.sqrt(terms * product * product + half * half + rest * rest + 1)
+    w = mass / (terms * reach * reach + rounding)
+    for _ in range(3):
+        product = reach + abs(np.log2(w))
+        w = mass / (terms * product * product + rounding)
+    return 0.5 * w
 
 
 @lru_cache
 def repair(source: Any, real: Any) -> Any:
     """Weights that matter, anew from exact logs, where products are not right enough.
 
-    Errors of pairs are independent, so those of weights that are at most the share s of the mass
-    add up to at most ``sqrt(s)`` times the error of one.  All others are computed anew, until they
-    are `most` in a row; `repaired` counts them.  A row whose logs are not nearly right gets more
-    than any number.
+    Errors of pairs are independent, so those of weights w with ``w variance <= mass`` (variance of
+    the log in units of ``rtol^2``) add up to at most rtol of the mass.  All others are computed
+    anew, until they are `most` in a row; `repaired` counts them.  A row whose logs are not nearly
+    right, by the variance `hopeless`, gets more than any number.
     """
+    power = two_to_minus(np.float64)
 
     def repair_tile(
-        tile: Any, best: Any, shift: Any, mass: Any, squares: Any, repaired: Any, q: Any, k: Any,
-        factor: Any, is_dot: bool, added: Any, sums: Any, own: Any, x_norm: Any, reach: Any,
-        spread: Any, terms: Any, unit: Any, rtol: Any, most: Any,
+        tile: Any, worst: Any, shift: Any, mass: Any, squares: Any, repaired: Any, q: Any, k: Any,
+        factor: Any, is_dot: bool, added: Any, own: Any, sums: Any, rounding: Any, terms: Any,
+        hopeless: Any, most: Any,
     ) -> None:  # fmt: skip
+        reach, most_rounding = np.float64(abs(sums[0])), np.float64(rounding[0])
+        for j in range(1, sums.size):
+            reach = max(reach, abs(sums[j]))
+            most_rounding = max(most_rounding, rounding[j])
         for i in range(tile.shape[0]):
-            if best[i] == -np.inf or repaired[i] > most:
+            if worst[i] <= mass[i] or repaired[i] > most:
                 continue
-            rest = shift[i] / _LOG2_E
-            product, half = _largest_product(x_norm[i], reach, rest, spread, is_dot)
-            error = _error(product, half, rest, terms, unit)
-            if not error < _NEARLY:
-                repaired[i] = HOPELESS
-                continue
-            allowed = mass[i] * rtol * rtol
-            if 2.0 ** (best[i] - shift[i]) * error * error <= allowed:
-                continue
-            row, low = tile[i], real(allowed / (error * error))
+            row = tile[i]
+            low = real(_least_weight(mass[i], abs(shift[i]) + reach, terms, most_rounding))
             for start in range(0, row.size, _CHUNK):
                 stop = min(start + _CHUNK, row.size)
                 top = row[start]
@@ -276,18 +268,19 @@ def repair(source: Any, real: Any) -> Any:
                     if row[j] <= low:
                         continue
                     w = np.float64(row[j])
-                    product = (np.log2(w) + shift[i] - sums[j]) / _LOG2_E
-                    error = _error(product, (added[j] - sums[j]) / _LOG2_E, rest, terms, unit)
-                    if w * error * error <= allowed:
+                    product = np.log2(w) + shift[i] - sums[j]
+                    variance = product * product * terms + rounding[j]
+                    if w * variance <= mass[i]:
                         continue
+                    repaired[i] += 1 if variance < hopeless else HOPELESS
                     exact = (_exact_log(q[i], k[j], factor, is_dot) - own[i]) * _LOG2_E
-                    right = 2.0 ** (exact + added[j] - shift[i])
+                    right = power(max(shift[i] - added[j] - exact, 0.0))
                     row[j] = right
                     mass[i] += right - w
                     squares[i] += right * right - w * w
-                    repaired[i] += 1
 
     pairs = (_read(source, 2), _read(source, 2), _NUMBERS, types.boolean)
-    keys, errors = (_NUMBERS, _read(real, 1)), (_NUMBERS, _NUMBERS, *(types.float64,) * 6)
-    signature = types.void(_matrix(real), *(_SUM,) * 4, _COUNT, *pairs, *keys, *errors)
+    keys = (_NUMBERS, _NUMBERS, _read(real, 1), _read(real, 1))
+    sums = (*(_SUM,) * 4, _COUNT)
+    signature = types.void(_matrix(real), *sums, *pairs, *keys, *(types.float64,) * 3)
     return compiled(f"wide-repair-{source.__name__}-{real.__name__}", signature, repair_tile)

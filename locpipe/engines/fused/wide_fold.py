@@ -90,8 +90,8 @@ class _Sums:
     ----------
     shift, mass, squares : float64 arrays (n_queries,)
     moment : float64 array (n_queries, n_outputs)
-    best, factor : float64 arrays (n_queries,)
-        The largest log in the tile, and what it made of earlier sums.
+    worst, factor : float64 arrays (n_queries,)
+        What rounding may have done in the tile, and what its largest log made of earlier sums.
     doubtful : int64 array (n_queries,)
         Pairs so far in which rounding would have shown.
     """
@@ -100,16 +100,16 @@ class _Sums:
     mass: Numbers
     squares: Numbers
     moment: Numbers
-    best: Numbers
+    worst: Numbers
     factor: Numbers
     doubtful: Numbers
 
     @classmethod
     def zero(cls, n_rows: int, values: Numbers | None) -> _Sums:
         n_outputs = 0 if values is None else values.shape[1]
-        mass, squares, best, factor = np.zeros((4, n_rows))
+        mass, squares, worst, factor = np.zeros((4, n_rows))
         shift, moment = np.full(n_rows, -np.inf), np.zeros((n_rows, n_outputs))
-        return cls(shift, mass, squares, moment, best, factor, np.zeros(n_rows, dtype=np.int64))
+        return cls(shift, mass, squares, moment, worst, factor, np.zeros(n_rows, dtype=np.int64))
 
     def rows(self, part: slice) -> _Sums:
         """Some of the queries, as views."""
@@ -157,7 +157,7 @@ class _Tiles:
         return (sums.doubtful > most) & self.may_give_up
 
     def _gives_up(self, hopeless: Numbers) -> bool:
-        return self.may_give_up and np.count_nonzero(hopeless) > _MANY_ROWS * len(hopeless)
+        return self.may_give_up and bool(np.mean(hopeless) > _MANY_ROWS)
 
     def _fold_tile(
         self, tile: Numbers, product: Numbers, sums: _Sums, columns: slice, most: float
@@ -169,8 +169,9 @@ class _Tiles:
         logs.fill(tile, self.part, columns, sums.doubtful)
         if allowed is not True:
             np.copyto(tile, -np.inf, where=~allowed)
-        weigh, added = loops.weigh(real, self.values is None), logs.added[columns]
-        weigh(tile, added, sums.best, sums.shift, sums.factor, sums.mass, sums.squares)
+        weigh = loops.weigh(real, self.values is None, logs.watched)
+        keys = logs.added[columns], logs.rounding[columns], logs.terms
+        weigh(tile, *keys, sums.worst, sums.shift, sums.factor, sums.mass, sums.squares)
         logs.settle(tile, sums, self.part, columns, most)
         if self.values is not None:
             np.dot(tile, self.values[columns], out=product)

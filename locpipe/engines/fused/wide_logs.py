@@ -19,6 +19,8 @@ __all__ = ["Linear", "Logs", "Radially"]
 
 _MARGIN = 6.0
 """Standard deviations of an error that rtol has room for."""
+_NEARLY = 0.05
+"""Error of a log up to which its weight says whether it matters."""
 _BLOCKED = 384
 """Terms of a product that BLAS sums in one go."""
 
@@ -26,9 +28,12 @@ _BLOCKED = 384
 class Logs(Protocol):
     """How a tile is filled with logs of weights, and what rounding did to them."""
 
-    real: Any
+    real: type[Any]
     added: Numbers
     constant: Numbers
+    watched: bool
+    rounding: Numbers
+    terms: Any
 
     def fill(self, tile: Numbers, rows: slice, columns: slice, doubtful: Numbers) -> None:
         """Base 2 logs of weights, but for what `added` holds; counts the pairs in doubt."""
@@ -59,8 +64,21 @@ class Linear:
             self.own, k_own = -0.5 * q2, -0.5 * LOG2_E * k2
         self.added = (rows.added + k_own).astype(real)
         self.constant = rows.constant + self.own
-        self.x_norm, self.reach = np.sqrt(q2), sqrt(float(k2.max()))
-        self.spread = float(np.abs(rows.added).max()) / LOG2_E
+        self._watch_rounding()
+
+    def _watch_rounding(self) -> None:
+        """Variance of a log from rounding, in units of rtol squared.
+
+        A product of n terms errs by ``sqrt(n / 3)`` times half a unit in its last place, since its
+        sum so far grows from 0 on; what is added to it is rounded too.
+        """
+        unit = 0.25 * float(np.finfo(self.real).eps) / LOG2_E / self.rtol
+        n_terms = min(self.x.shape[1], _BLOCKED) + 16
+        self.terms = self.real(unit * unit * n_terms / 3)
+        self.rounding = (unit * unit * (2 * self.added.astype(np.float64) ** 2 + 1)).astype(
+            self.real
+        )
+        self.watched = not (self.is_dot and self.real is np.float64)
 
     def fill(self, tile: Numbers, rows: slice, columns: slice, doubtful: Numbers) -> None:
         """Products alone."""
@@ -68,15 +86,14 @@ class Linear:
 
     def settle(self, tile: Numbers, sums: Any, rows: slice, columns: slice, most: float) -> None:
         """Weights that are more of the mass than independent errors of theirs may be."""
-        if self.is_dot and self.real is np.float64:
+        if not self.watched:
             return
-        r, terms = self.rows, (min(self.x.shape[1], _BLOCKED) + 8) / 3
-        unit = 0.25 * float(np.finfo(self.real).eps)
+        r = self.rows
         loops.repair(r.source, self.real)(
-            tile, sums.best, sums.shift, sums.mass, sums.squares, sums.doubtful, r.q[rows],
-            r.k[columns], self.factor, self.is_dot, r.added[columns], self.added[columns],
-            self.own[rows], self.x_norm[rows], self.reach, self.spread, terms, unit, self.rtol,
-            most,
+            tile, sums.worst, sums.shift, sums.mass, sums.squares, sums.doubtful, r.q[rows],
+            r.k[columns], self.factor, self.is_dot, r.added[columns], self.own[rows],
+            self.added[columns], self.rounding[columns], float(self.terms),
+            (_NEARLY / self.rtol) ** 2, most,
         )  # fmt: skip
 
 
@@ -92,7 +109,9 @@ def _ready(
 class Radially:
     """Log profiles of squared distances, from products or from differences."""
 
-    real = np.float64
+    real: Any = np.float64
+    watched = False
+    terms = 0.0
 
     def __init__(self, rows: Rows, rtol: float, *, from_products: bool) -> None:
         core, d = rows.parts.core, rows.q.shape[1]
@@ -103,6 +122,7 @@ class Radially:
         self.q_factor = _factor(rows.q_block.bandwidth, len(rows.q)) * h.max()
         self.k_factor = _factor(rows.k_block.bandwidth, len(rows.k))
         self.added, self.constant = rows.added, rows.constant
+        self.rounding = self.added
         if from_products:
             self._make_products_ready(rtol)
 

@@ -23,6 +23,9 @@ __all__ = ["fold", "refusal", "seconds", "suits", "tile_bytes"]
 MOST_FEATURES = 8
 """From here on a matrix product of the rows is faster than differences."""
 
+SINGLE_FROM = 5e-7
+"""The least rtol for which float32 is tried."""
+
 _KEY_BYTES = 32 * 2**20
 """Keys are laid out anew for the loops, at most this much of them at a time."""
 
@@ -57,10 +60,6 @@ def tile_bytes(parts: Parts, need: Need) -> int:
 
 def _row_bytes(n_features: int, n_outputs: int) -> int:
     return 8 * (n_features + 2 + n_outputs)
-
-
-SINGLE_FROM = 5e-7
-"""The least rtol for which float32 is tried."""
 
 
 def fold(

@@ -73,8 +73,21 @@ def _products(real: Any) -> Any:
         moments: Any,
     ) -> None:
         prefer_wide_vectors()
-        for o in range(values.shape[1]):
-            total_0, total_1 = zero, zero
+        n_outputs = values.shape[1]
+        # Two at a time share the weights that are loaded.
+        for o in range(0, n_outputs - 1, 2):
+            total_00, total_01, total_10, total_11 = zero, zero, zero, zero
+            for i in range(count):
+                total_00 += buffer[0, i] * values[s, o, i]
+                total_01 += buffer[0, i] * values[s, o + 1, i]
+                total_10 += buffer[1, i] * values[s, o, i]
+                total_11 += buffer[1, i] * values[s, o + 1, i]
+            moments[row, o] += total_00
+            moments[row, o + 1] += total_01
+            moments[row + 1, o] += total_10
+            moments[row + 1, o + 1] += total_11
+        if n_outputs % 2:
+            o, total_0, total_1 = n_outputs - 1, zero, zero
             for i in range(count):
                 total_0 += buffer[0, i] * values[s, o, i]
                 total_1 += buffer[1, i] * values[s, o, i]

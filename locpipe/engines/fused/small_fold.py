@@ -12,6 +12,7 @@ import numpy as np
 from locpipe.blocks import Array, KeyBlock, QueryBlock
 from locpipe.engines import dense
 from locpipe.engines.fused.profiles import profile_of
+from locpipe.engines.fused.small import SINGLE_FROM
 from locpipe.engines.fused.small_layout import Layout, span_of
 from locpipe.engines.fused.small_loops import least_costs
 from locpipe.engines.fused.small_rows import Block, block_of
@@ -25,8 +26,7 @@ from locpipe.reductions.log_mass import LogMass
 
 __all__ = ["fold_block"]
 
-SINGLE_FROM = 5e-7
-"""The least rtol for which float32 is tried."""
+_FEW = 4.0
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Precision:
     floor: float
 
 
-_SINGLE = Precision(np.float32, 2e-7, 1.2e-7, 2.0**-70)
+_SINGLE = Precision(np.float32, 2e-7, 1e-7, 2.0**-70)
 _DOUBLE = Precision(np.float64, 1e-15, 6e-16, 2.0**-400)
 
 
@@ -150,9 +150,12 @@ def _trusted(part: Sums, block: Block, job: Fold, precision: Precision) -> Array
         old = job.old_mass * np.exp(np.minimum(job.old_shift - part.shift, 700.0))
         # Keys farther out weigh more in moments of a higher degree.
         error = precision.per_doubt * doubt * (1 + getattr(job.reduction, "order", 0))
-        if block.profile.has_cost:
-            # What a shift cannot mend in float64 is left as it is.
-            floor = block.k.n_rows * precision.floor
-            error = floor + (error if precision is _SINGLE else 0.0)
-        relative = precision.base + error / (mass + old)
-    return (relative <= job.rtol) | ((mass == 0) & (doubt == 0) & (not block.profile.has_cost))
+        if not block.profile.has_cost:
+            # Of a few keys, the one near the edge may be all there is to a mean.
+            error *= 1 + _FEW * block.mean_weight / (mass + old)
+        elif precision is _DOUBLE:
+            error = 0.0  # what a shift does not mend
+        floor = block.k.n_rows * precision.floor if block.profile.has_cost else 0.0
+        relative = precision.base + (error + floor) / (mass + old)
+    nothing = (mass == 0) & (doubt == 0) & (not block.profile.has_cost)
+    return np.asarray((relative <= job.rtol) | nothing)

@@ -131,6 +131,8 @@ def _weigh(variant: Variant) -> Any:
         return _weigh_exactly(weight(profile, real))
     if not profile.has_cost:
         return _weigh_directly(weight(profile, real), variant.plain, real)
+    if profile.name == "logistic":
+        return _weigh_logistic(variant.single, variant.plain)
     costs, power_of_2 = cost(profile, real), two_to_minus(real)
     if variant.single:
         return _weigh_by_cost(costs, power_of_2, variant.plain)
@@ -150,6 +152,23 @@ def _weigh_by_cost(costs: Any, power_of_2: Any, plain: bool) -> Any:
         t = costs(u2 * factor if plain else u2 * factor * near, power)
         w = power_of_2(t) if plain else power_of_2(t) * extra
         return w, w * t
+
+    return weigh
+
+
+def _weigh_logistic(single: bool, plain: bool) -> Any:
+    """``1 / cosh^2(u / 2) = e^-u (2 / (1 + e^-u))^2``: an exponential, and a factor up to 4."""
+    real: Any = np.float32 if single else np.float64
+    power_of_2, one, two = two_to_minus(real), real(1), real(2)
+
+    @in_order
+    def weigh(u2: Any, factor: Any, near: Any, extra: Any, shift: Any, power: Any) -> Any:
+        u = np.sqrt(u2 * factor if plain else u2 * factor * near)
+        e = power_of_2(u)
+        bend = two / (one + e)
+        shifted = (e if plain else e * extra) if single else power_of_2(u + extra - shift)
+        w = shifted * bend * bend
+        return w, w * u
 
     return weigh
 

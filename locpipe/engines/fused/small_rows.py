@@ -77,6 +77,11 @@ class Block:
         """Whether keys differ in nothing but their place, and features not in bandwidth."""
         return self.log_keys is None and self.k.bandwidth is None and bool(np.all(self.scales == 1))
 
+    @property
+    def mean_weight(self) -> float:
+        """Of the keys, the largest of which is 1."""
+        return 1.0 if self.log_keys is None else float(np.mean(np.exp(self.log_keys)))
+
     def rows(self, mask: Array) -> Block:
         """The block with some of its queries."""
         logs = self.log_queries[mask] if np.ndim(self.log_queries) else self.log_queries

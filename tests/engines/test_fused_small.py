@@ -88,11 +88,26 @@ def test_every_profile_in_float64(kernel, rows):
     agree(q, k, kernel(0.4), 1e-10)
 
 
-@pytest.mark.parametrize("rows", ROWS)
+@pytest.mark.parametrize("rows", ["plain", "offset"])
 @pytest.mark.parametrize("kernel", PROFILES, ids=lambda kernel: kernel.__name__)
 def test_every_profile_in_float32(kernel, rows):
     q, k = blocks(dtype=np.float32, **ROWS[rows])
     agree(q, k, kernel(0.4), 1e-6)
+
+
+@pytest.mark.parametrize("rows", ["weighted", "bandwidths"])
+@pytest.mark.parametrize(
+    "kernel", [K.Gaussian, K.Logistic, K.Tricube, K.Uniform], ids=lambda kernel: kernel.__name__
+)
+def test_keys_that_differ_in_float32(kernel, rows):
+    q, k = blocks(dtype=np.float32, **ROWS[rows])
+    agree(q, k, kernel(0.4), 1e-6)
+
+
+def test_few_neighbours_in_float32():
+    q, k = blocks(3, 1, np.float32)
+    for kernel in (K.Epanechnikov(0.2), K.Triweight(0.3), K.Gaussian(0.05)):
+        agree(q, k, kernel, 1e-6)
 
 
 @pytest.mark.parametrize(("dtype", "rtol"), [(np.float32, 1e-6), (np.float64, 1e-10)])
@@ -101,7 +116,7 @@ def test_students_t_at_any_number_of_degrees(nu, dtype, rtol):
     agree(*blocks(dtype=dtype), K.StudentT(nu, 0.4), rtol)
 
 
-@pytest.mark.parametrize("d", [1, 3, 4, 5, 8])
+@pytest.mark.parametrize("d", [1, 3, 5, 10])
 @pytest.mark.parametrize("n_outputs", [1, 4, 5])
 def test_features_and_outputs(d, n_outputs):
     agree(*blocks(d, n_outputs, np.float32), K.Gaussian(0.3 * d**0.5), 1e-6)
@@ -147,7 +162,7 @@ def test_a_region_of_tiny_weights():
     q, k = blocks(1, dtype=np.float32)
     log_weight = np.where(k.data[:, 0] > 0, -650.0, 0.0)
     k = KeyBlock(k.data, values=k.values, log_sample_weight=log_weight)
-    for kernel in (K.Gaussian(0.01), K.Biweight(0.1), K.StudentT(4.0, 0.01)):
+    for kernel in (K.Gaussian(0.01), K.Tricube(0.1), K.Cauchy(0.01)):
         agree(q, k, kernel, 1e-6)
 
 
@@ -180,7 +195,7 @@ def test_keys_on_the_edge_of_a_support(kernel, h):
 
 
 @pytest.mark.parametrize(("dtype", "rtol"), [(np.float32, 1e-6), (np.float64, 1e-10)])
-@pytest.mark.parametrize("kernel", [K.Gaussian(0.05), K.Epanechnikov(0.2)])
+@pytest.mark.parametrize("kernel", [K.Gaussian(0.05), K.Tricube(0.2)])
 def test_no_row_is_its_own_neighbour(kernel, dtype, rtol):
     x = np.random.default_rng(0).normal(size=(3000, 2)).astype(dtype)
     masked = kernel * lp.masks.ExcludeSelf()
@@ -211,12 +226,12 @@ def test_rows_of_unknown_place_need_ids():
 @pytest.mark.parametrize(("dtype", "rtol"), [(np.float32, 1e-6), (np.float64, 1e-10)])
 def test_densities_with_bandwidths_per_row(dtype, rtol):
     q, k = blocks(dtype=dtype, q_bandwidth=(0.5, 2.0), k_bandwidth=(0.1, 5.0))
-    for kernel in (K.Gaussian(0.4), K.Logistic(0.4), K.Biweight((0.4, 1.0))):
+    for kernel in (K.Gaussian(0.4), K.Tricube((0.4, 1.0))):
         agree(q, k, Normalized(kernel), rtol)
 
 
 @pytest.mark.parametrize(("dtype", "rtol"), [(np.float32, 1e-6), (np.float64, 1e-10)])
-@pytest.mark.parametrize("kernel", [K.Gaussian(0.4), K.Tricube(0.8), K.Cauchy(0.4)])
+@pytest.mark.parametrize("kernel", [K.Gaussian(0.4), K.Tricube(0.8)])
 @pytest.mark.parametrize(("order", "n_outputs"), [(0, 1), (1, 2), (2, 1), (1, 0)])
 def test_local_moments(kernel, order, n_outputs, dtype, rtol):
     q, k = blocks(dtype=dtype, offset=3.0, k_log_sample_weight=(-3.0, 0.0))

@@ -66,11 +66,12 @@ class Fused:
         pairs: PairSource | None = None,
     ) -> State:
         """`state` with the keys of a block folded in."""
+        folded: State = state
         if q.n_rows == 0 or k.n_rows == 0:
-            return state
+            return folded
         d = int(q.data.shape[1])
         parts = _parts(kernel, d)
-        folded: State = _path(parts, d).fold(parts, reduction, state, q, k, self.rtol)
+        folded = _path(parts, d).fold(parts, reduction, state, q, k, self.rtol)
         return folded
 
 

@@ -57,7 +57,7 @@ def rows_like(rng, kind, n, d, dtype):
     if kind == "grid":
         x = rng.integers(0, 3, (n, d))
     elif kind == "duplicates":
-        x = x[rng.integers(0, 3, n)]
+        x = x[rng.integers(0, min(3, n), n)]
     elif kind == "far clusters":
         x = x + 1e6 * rng.integers(0, 2, (n, 1))
     elif kind == "zeros":

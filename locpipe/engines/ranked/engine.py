@@ -17,6 +17,7 @@ from locpipe.blocks import (
 )
 from locpipe.engines import dense
 from locpipe.engines.base import Need
+from locpipe.engines.ranked.measured import is_graded, present
 from locpipe.engines.ranked.score import Score, allowed_pairs, score_of
 from locpipe.kernels.base import Kernel
 from locpipe.reductions.base import Reduction, State
@@ -86,14 +87,11 @@ class Ranked:
         pairs: PairSource | None = None,
     ) -> State:
         """`state` with the keys of a block folded in."""
-        score, given = score_of(kernel), k.log_sample_weight
-        graded = given is not None and bool(np.any((given != 0) & (given > -np.inf)))
-        if score is None or graded:  # weights that take part in the score
+        score = score_of(kernel)
+        if score is None or is_graded(k):
             return dense.fold(reduction, state, q, k, kernel, pairs)
-        index = k.start + np.arange(k.n_rows, dtype=np.int64)
-        if given is not None:
-            there = np.flatnonzero(given > -np.inf)
-            k, index = _taken(k, there), index[there]
+        columns = present(k)
+        k, index = _taken(k, columns), k.start + columns
         if q.n_rows == 0 or k.n_rows == 0:
             return TopKState(*state)
         return _fold(score, state, q, k, index)

@@ -49,7 +49,7 @@ def squared_lengths(x: Any) -> Any:
 
 @compiled
 def unit_rows(x: Any, out: Any) -> Any:
-    """Rows of length 1 into the first columns of `out`, and which have none (n,).
+    """Rows of length 1 into `out`, and which rows have none (n,).
 
     The arithmetic of `locpipe.metrics`, to the bit: divided by the largest entry, then by the
     length summed feature after feature.
@@ -62,7 +62,7 @@ def unit_rows(x: Any, out: Any) -> Any:
             largest = max(largest, abs(np.float64(x[i, j])))
         none[i] = largest == 0
         if none[i]:
-            out[i, :d] = 0.0
+            out[i] = 0.0
             continue
         total = 0.0
         for j in range(d):

@@ -157,7 +157,8 @@ def _slack(dtype: Any, d: int) -> tuple[float, float]:
 
 
 def _scores(room: np.ndarray, dtype: Any, n_queries: int, n_keys: int) -> np.ndarray:
-    return room.view(dtype)[: n_queries * n_keys].reshape(n_queries, n_keys)
+    near: np.ndarray = room.view(dtype)[: n_queries * n_keys].reshape(n_queries, n_keys)
+    return near
 
 
 def _masked(near: np.ndarray, allowed: np.ndarray | None) -> np.ndarray:

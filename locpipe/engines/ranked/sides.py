@@ -10,7 +10,7 @@ from locpipe.blocks import KeyBlock, QueryBlock
 from locpipe.engines.ranked.loops import unit_rows
 from locpipe.engines.ranked.score import Score, whole_ids
 
-__all__ = ["Side", "read_only", "sides_of"]
+__all__ = ["Side", "directions", "read_only", "sides_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,18 +56,24 @@ def _as_given(*sides: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
     ]
 
 
+def directions(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Unit rows in float64, to the bit of the metric; and which rows are zeros, and stay so."""
+    unit = np.zeros(x.shape)
+    return unit, unit_rows(read_only(x), unit)
+
+
 def _directions(*sides: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
     """Unit rows; a row of zeros gets a direction of its side's own, at distance 1 from all."""
-    found = []
-    for side, x in enumerate(sides):
-        n, d = x.shape
-        unit = np.zeros((n, d + 2))
-        none = unit_rows(read_only(x), unit)
-        unit[none, d + side] = 1.0
-        found.append((unit, none))
-    if not any(none.any() for _, none in found):
-        found = [(unit[:, :-2], none) for unit, none in found]
+    found = [directions(x) for x in sides]
+    if any(none.any() for _, none in found):
+        found = [(_apart(unit, none, side), none) for side, (unit, none) in enumerate(found)]
     return [(read_only(unit), none) for unit, none in found]
+
+
+def _apart(unit: np.ndarray, none: np.ndarray, side: int) -> np.ndarray:
+    wider = np.pad(unit, ((0, 0), (0, 2)))
+    wider[none, side - 2] = 1.0
+    return wider
 
 
 def read_only(x: np.ndarray) -> np.ndarray:

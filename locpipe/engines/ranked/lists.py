@@ -1,0 +1,166 @@
+"""Keys in lists around centres, of which a query looks through the nearest few (faiss)."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from dataclasses import dataclass, field
+from math import sqrt
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Lists", "Pile", "recall"]
+
+_log = logging.getLogger("locpipe")
+_SAMPLED = 256
+_POINTS_PER_LIST = 39
+"""Keys per list below which faiss warns that centres are not well placed."""
+
+
+def recall(found: np.ndarray, exact: np.ndarray) -> float:
+    """Share of the true neighbours that were found.
+
+    Parameters
+    ----------
+    found, exact : integer arrays (n_queries, k)
+        Indices as `locpipe.nearest` gives them, by an approximate engine and an exact one; -1 is
+        no neighbour.
+
+    Returns
+    -------
+    float
+        1 where there are no true neighbours.
+
+    Examples
+    --------
+    >>> recall(np.array([[3, 1]]), np.array([[1, 2]]))
+    0.5
+    """
+    true = exact >= 0
+    hits = (exact[:, :, None] == found[:, None, :]).any(axis=2) & true
+    return float(hits.sum() / true.sum()) if true.any() else 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class Lists:
+    """An index, and how far it has to look.
+
+    Attributes
+    ----------
+    search : faiss.IndexIVFFlat
+    centre : float64 array (n_features,)
+        Taken off all rows before they become float32.
+    n_probed : int
+        Lists that a query looks through.
+    recall : float
+        Share of the true neighbours found among a sample of the keys.
+    """
+
+    search: Any
+    centre: np.ndarray
+    n_probed: int = 1
+    recall: float = 1.0
+
+    def near(self, x: np.ndarray, k: int) -> np.ndarray:
+        """Rows of about k near keys (n_queries, k); -1 where the lists hold fewer."""
+        import faiss
+
+        probed = faiss.SearchParametersIVF()
+        probed.nprobe = self.n_probed
+        rows = np.ascontiguousarray(x - self.centre, dtype=np.float32)
+        column: np.ndarray = self.search.search(rows, k, params=probed)[1]
+        return column
+
+
+@dataclass(frozen=True, eq=False)
+class Pile:
+    """Keys as they came, and the lists that are made of them when the first query asks.
+
+    Attributes
+    ----------
+    data : tuple of float64 arrays (n_i, n_features)
+    index : tuple of int64 arrays (n_i,)
+    ids : tuple of arrays (n_i,)
+    graded : bool
+        Whether some keys have weights that take part in the score.
+    """
+
+    data: tuple[np.ndarray, ...]
+    index: tuple[np.ndarray, ...]
+    ids: tuple[np.ndarray, ...]
+    graded: bool = False
+    _made: list[Any] = field(default_factory=list, init=False, repr=False)
+    _lock: Any = field(default_factory=threading.Lock, init=False, repr=False)
+
+    def __reduce__(self) -> Any:
+        return Pile, (self.data, self.index, self.ids, self.graded)
+
+    def merge(self, other: Pile) -> Pile:
+        """The keys of both."""
+        return Pile(
+            self.data + other.data,
+            self.index + other.index,
+            self.ids + other.ids,
+            self.graded or other.graded,
+        )
+
+    def made(self, k: int, target: float) -> tuple[Lists, np.ndarray, np.ndarray, np.ndarray]:
+        """The lists, and rows, indices and ids of all keys."""
+        with self._lock:
+            if not self._made:
+                whole = [np.concatenate(parts) for parts in (self.data, self.index, self.ids)]
+                self._made.extend([_calibrated(_lists(whole[0]), whole[0], k, target), *whole])
+        lists, data, index, ids = self._made
+        return lists, data, index, ids
+
+
+def _lists(data: np.ndarray) -> Lists:
+    import faiss
+
+    n, d = data.shape
+    centre = data.mean(axis=0)
+    n_lists = max(1, min(int(4 * sqrt(n)), n // _POINTS_PER_LIST))
+    search = faiss.IndexIVFFlat(faiss.IndexFlatL2(d), d, n_lists)
+    rows = np.ascontiguousarray(data - centre, dtype=np.float32)
+    search.train(rows)
+    search.add(rows)
+    return Lists(search, centre)
+
+
+def _calibrated(lists: Lists, data: np.ndarray, k: int, target: float) -> Lists:
+    """The lists, looked through as far as a sample of the keys needs to find its neighbours."""
+    sample = np.unique(np.linspace(0, len(data) - 1, _SAMPLED).astype(np.int64))
+    exact = _without(_exact(data, sample, k + 1), sample)
+    n_probed, share, n_lists = 1, 0.0, int(lists.search.nlist)
+    while True:
+        tried = Lists(lists.search, lists.centre, n_probed)
+        share = recall(_without(tried.near(data[sample], k + 1), sample), exact)
+        if share >= target or n_probed == n_lists:
+            break
+        n_probed = min(2 * n_probed, n_lists)
+    _log.info(
+        "approximate neighbours: %.4f of the true ones found for %d of the keys, looking through "
+        "%d of %d lists", share, len(sample), n_probed, n_lists
+    )  # fmt: skip
+    return Lists(lists.search, lists.centre, n_probed, share)
+
+
+def _without(column: np.ndarray, own: np.ndarray) -> np.ndarray:
+    """Neighbours other than oneself; -1 in place of it."""
+    return np.where(column == own[:, None], -1, column)
+
+
+def _exact(data: np.ndarray, sample: np.ndarray, k: int) -> np.ndarray:
+    from locpipe.blocks import KeyBlock, QueryBlock, row_slices
+    from locpipe.engines.ranked.engine import Ranked
+    from locpipe.kernels.nearness import Nearness
+    from locpipe.reductions.top_k import TopK
+
+    q, reduction = QueryBlock(data[sample]), TopK(k)
+    state: Any = reduction.init(q)
+    for part in row_slices(len(data), 2**16):
+        keys = KeyBlock(data[part], start=part.start)
+        state = Ranked().fold(reduction, state, q, keys, Nearness())
+    exact: np.ndarray = reduction.finalize(state, np.nan)[1]
+    return exact

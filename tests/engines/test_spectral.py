@@ -282,7 +282,10 @@ def test_seconds_and_bytes_grow_with_the_work(rng):
     more = replace(need, n_keys=10**7, n_queries=10**7)
     assert 0 < Spectral.seconds(need) < Spectral.seconds(more) < 60
     finer = replace(need, kernel=Gaussian(0.005))
-    assert Spectral.build(need).tile_bytes(need) < Spectral.build(finer).tile_bytes(finer)
+    for what in ("tile_bytes", "summary_bytes"):
+        coarse, fine = (getattr(Spectral.build(n), what)(n) for n in (need, finer))
+        assert 0 < coarse < fine
+    assert 0 < Spectral.build(need).query_bytes(need) < 1000
 
 
 @settings(max_examples=60, deadline=None)

@@ -7,7 +7,14 @@ from math import ceil, exp, log, prod, sqrt
 from locpipe.engines.base import Need
 from locpipe.engines.spectral.grid import Grid
 
-__all__ = ["MOST_CELLS", "grid_bytes", "seconds"]
+__all__ = [
+    "MOST_CELLS",
+    "grid_bytes",
+    "key_block_bytes",
+    "query_bytes",
+    "seconds",
+    "summary_bytes",
+]
 
 MOST_CELLS = 1.5e8
 """Cells of the largest grid: 2.4 GB."""
@@ -51,5 +58,21 @@ def _beyond(squared: float, n_features: int) -> float:
 
 
 def grid_bytes(grid: Grid, n_pairs: int) -> int:
-    """The fine grid, and coefficients: two summaries with sizes, and one times the kernel."""
-    return 16 * (grid.cells + (4 * n_pairs + 3) * prod(grid.modes))
+    """The fine grid, the coefficients times the kernel, and a summary that another joins."""
+    return 16 * (grid.cells + 3 * prod(grid.modes)) + summary_bytes(grid, n_pairs)
+
+
+def summary_bytes(grid: Grid, n_pairs: int) -> int:
+    """Coefficients of all pairs of sums, twice where values have signs."""
+    return 2 * 16 * n_pairs * prod(grid.modes)
+
+
+def query_bytes(need: Need, n_pairs: int) -> int:
+    """Per query: its angles, its place in the order, and three copies of the sums with masks."""
+    return 16 * (need.n_features + 2) + 112 * n_pairs
+
+
+def key_block_bytes(need: Need) -> int:
+    """Angles, order, weights and strengths of a block of keys."""
+    rows = min(need.n_keys, _KEYS_AT_A_TIME)
+    return rows * 16 * (need.n_features + need.n_outputs + 4)

@@ -42,7 +42,7 @@ class Spectral:
     rtol : float
         Relative error allowed; queries that it cannot be promised to are named doubtful.
     n_threads : int
-        Threads of each transform.
+        Threads of a transform of keys; blocks of queries are answered side by side instead.
     transforms : str
         Module whose ``Plan`` makes the transforms, called as that of FINUFFT is.
     """
@@ -72,11 +72,20 @@ class Spectral:
         """An engine whose grid covers the box of the keys."""
         parts = take_apart(need.kernel, need.n_features)
         factor = 0.0 if parts is None else parts.log_factor
-        return cls(need.reduction, _grid(need), factor, need.rtol)
+        return cls(need.reduction, _grid(need), factor, need.rtol, need.n_threads)
 
     def tile_bytes(self, need: Need) -> int:
-        """Those of the grids of one transform, and of two summaries."""
-        return costs.grid_bytes(self.grid, len(_pairs(self.reduction)))
+        """Those of a transform, whatever the number of queries, and of a block of keys."""
+        n_pairs = len(_pairs(self.reduction))
+        return costs.grid_bytes(self.grid, n_pairs) + costs.key_block_bytes(need)
+
+    def query_bytes(self, need: Need) -> int:
+        """Bytes per query of the temporaries."""
+        return costs.query_bytes(need, len(_pairs(self.reduction)))
+
+    def summary_bytes(self, need: Need) -> int:
+        """Those of a summary, with the sizes of values."""
+        return costs.summary_bytes(self.grid, len(_pairs(self.reduction)))
 
     def summarise(self, k: KeyBlock) -> Summary:
         """Coefficients of one key block.
@@ -155,10 +164,8 @@ class Spectral:
         return modes * self.grid.kernel(real)
 
     def _transform(self, angles: list[Array], kind: int) -> Transform:
-        grid = self.grid
-        return Transform(
-            kind, angles, grid.modes, grid.eps, grid.fine, self.n_threads, self.transforms
-        )
+        grid, threads = self.grid, self.n_threads if kind == 1 else 1
+        return Transform(kind, angles, grid.modes, grid.eps, grid.fine, threads, self.transforms)
 
 
 def _pairs(reduction: Reduction) -> list[tuple[int, int]]:

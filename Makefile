@@ -25,6 +25,7 @@ lint: $(VENV)/.installed-test
 	@$(BIN)/mypy
 
 # Each file of benchmarks/ says at its head what it measures and which options it has.
+# `python benchmarks/page.py` writes what they print into docs/benchmarks.md.
 SIDE_BY_SIDE := attention density spectral pruned neighbours on_dask
 OURS_ALONE := graphs memory unfolding command_line
 

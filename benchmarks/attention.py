@@ -75,8 +75,7 @@ def ceiling(case: Case, n_threads: int):
 
     def products(start):
         q = case.q[start : start + TILE]
-        weights, moment = np.empty((len(q), TILE), np.float32), np.empty((len(q), case.v.shape[1]))
-        moment = moment.astype(np.float32)
+        weights, moment = (np.empty((len(q), c), np.float32) for c in (TILE, case.v.shape[1]))
         for first in range(0, len(case.k) - len(case.k) % TILE, TILE):
             np.dot(q, case.k[first : first + TILE].T, out=weights)
             np.dot(weights, case.v[first : first + TILE], out=moment)

@@ -46,6 +46,8 @@ def main(argv=None) -> None:
     heading(f"Log density of {options.n:,} points in the plane", options.threads)
     x = np.random.default_rng(options.seed).standard_normal((options.n, 2))
     h = options.n ** (-1 / 6)
+    run = {"reduction": "density", "engine": options.engine, "rtol": 1e-6}
+    print(f"Engine: {options.engine}, {lp.plan(x, x, lp.kernels.Gaussian(h), **run).engine}\n")
     sample = np.random.default_rng(1).choice(options.n, min(options.n, 1000), replace=False)
     true = oracle.truth(x[sample], x, None, h)
     constant = np.log(options.n * 2 * np.pi * h**2)

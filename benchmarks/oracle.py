@@ -65,5 +65,6 @@ def mass_error(log_mass: Any, true: Truth) -> float:
 
 def neighbours(q: np.ndarray, k: np.ndarray, n: int) -> np.ndarray:
     """Indices of the `n` nearest keys by exact differences, the lower of two equals first."""
-    distances = [cdist(row[None].astype(float), k.astype(float), "sqeuclidean")[0] for row in q]
+    keys = k.astype(float)
+    distances = (cdist(row[None].astype(float), keys, "sqeuclidean")[0] for row in q)
     return np.array([np.argsort(row, kind="stable")[:n] for row in distances])

@@ -138,3 +138,23 @@ def test_exponents(scale: ModuleType) -> None:
     points = [scale.Point(n, 1e-9 * n**2, 3.0, 1.0, "dense") for n in (10, 100, 1000)]
     assert math.isclose(scale.exponent(points, "seconds"), 2)
     assert abs(scale.exponent(points, "peak")) < 1e-12
+
+
+def test_a_section_of_the_page_is_written(benchmark, monkeypatch, tmp_path: Path) -> None:
+    module = benchmark("page")
+    page = tmp_path / "page.md"
+    page.write_text("a\n<!-- one -->\nold\n<!-- end -->\nb\n<!-- two -->\n<!-- end -->\n")
+    monkeypatch.setattr(module, "PAGE", page)
+    monkeypatch.setattr(module, "measured", lambda name: f"| {name} \\1 |\n")
+    module.main(["two"])
+    text = "a\n<!-- one -->\nold\n<!-- end -->\nb\n<!-- two -->\n| two \\1 |\n<!-- end -->\n"
+    assert page.read_text() == text
+    with pytest.raises(SystemExit, match="three"):
+        module.main(["three"])
+
+
+def test_every_section_of_the_page_has_a_benchmark(benchmark, repo: Path) -> None:
+    module = benchmark("page")
+    names = [found["name"] for found in module.SECTION.finditer(module.PAGE.read_text())]
+    assert names
+    assert all((repo / "benchmarks" / f"{name}.py").exists() for name in names)

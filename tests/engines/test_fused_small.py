@@ -104,6 +104,17 @@ def test_keys_that_differ_in_float32(kernel, rows):
     agree(q, k, kernel(0.4), 1e-6)
 
 
+@pytest.mark.parametrize("n_keys", [2, 5, 40, MANY])
+def test_values_of_all_sizes_in_float32(n_keys):
+    q, k = blocks(2, 3, np.float32)
+    exponents = np.random.default_rng(1).integers(-3, 4, k.values.shape)
+    labels = np.random.default_rng(2).integers(0, 3, MANY)[:, None] == np.arange(3)
+    for values in (k.values * 10.0**exponents, labels):
+        keys = KeyBlock(k.data, values=values.astype(np.float32)).rows(slice(0, n_keys))
+        agree(q, keys, K.Gaussian(0.4), 1e-6)
+        agree(q, keys, K.Biweight(2.0), 1e-6)
+
+
 def test_few_neighbours_in_float32():
     q, k = blocks(3, 1, np.float32)
     for kernel in (K.Epanechnikov(0.2), K.Triweight(0.3), K.Gaussian(0.05)):

@@ -50,6 +50,7 @@ def _enter(loaded: int) -> None:
     with _lock:
         _inside += 1
         if loaded not in _limits:
+            _take_control()
             _limits[loaded] = blas.limit(limits=1)
 
 
@@ -57,6 +58,15 @@ def _leave() -> None:
     global _inside
     with _lock:
         _inside -= 1
+        if _inside == 0 and _limits:
+            _take_control()
         while _inside == 0 and _limits:
             # The last one set saw the limits of those before it, so it is lifted first.
             _limits.popitem()[1].restore_original_limits()
+
+
+def _take_control() -> None:
+    """Let this thread set the limits of OpenBLAS, which obeys the thread that last did alone."""
+    from threadpoolctl import OpenBLASController
+
+    OpenBLASController.clear_controlling_thread(force=True)

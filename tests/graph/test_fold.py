@@ -176,6 +176,27 @@ def test_library_threads_are_bounded_in_every_thread_and_restored():
     assert threadpool_info() == before
 
 
+def test_any_thread_bounds_the_libraries_after_any_other():
+    """OpenBLAS obeys one thread at a time; the one before may still be alive."""
+    before, done = threadpool_info(), threading.Event()
+
+    def bound():
+        with single_threaded_libraries():
+            return library_threads("blas")
+
+    def bound_and_stay():
+        found = bound()
+        done.wait(30)
+        return found
+
+    with ThreadPoolExecutor(1) as first, ThreadPoolExecutor(1) as second:
+        stays = first.submit(bound_and_stay)
+        assert second.submit(bound).result() == {1}
+        done.set()
+        assert stays.result() == {1}
+    assert threadpool_info() == before
+
+
 def test_settings_are_checked():
     with lp.config.override(n_threads=3):
         assert lp.config.current().n_threads == 3

@@ -55,5 +55,4 @@ def fold(
     from locpipe.engines.fused.wide_fold import fold_rows
     from locpipe.engines.fused.wide_rows import Rows
 
-    rows = Rows.of(parts, q, k)
-    return fold_rows(reduction, state, rows, rtol)
+    return fold_rows(state, Rows.of(parts, q, k), rtol)

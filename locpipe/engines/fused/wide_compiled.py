@@ -24,7 +24,6 @@ __all__ = [
 
 HOPELESS = 2**40
 """Count of the doubtful pairs of a row whose logs are not even nearly right."""
-_ROOM = 8
 _CHUNK = 64
 
 _FAST = {"reassoc", "contract", "nsz", "arcp"}
@@ -82,11 +81,11 @@ def weigh(real: Any, with_squares: bool, watched: bool) -> Any:
     """Logs of weights in base 2 become weights, in place, with sums of them.
 
     ``weigh(tile, added, rounding, terms, worst, shift, factor, mass, squares)``: `added` belongs to
-    the keys.  Sums stand at ``2 ** shift``, at least any log so far and at most `_ROOM` more;
-    `factor` is what sums at the old shift are multiplied by.  `worst` is the row's largest product
-    of a weight and the variance of its log (see `error`), where it is `watched`.
+    the keys.  Sums stand at ``2 ** shift``, more than any weight so far, even if rounding made it
+    half as large as it is; `factor` is what sums at the old shift are multiplied by.  `worst` is
+    the row's largest product of a weight and the variance of its log, where it is `watched`.
     """
-    power, least, zero, room = two_to_minus(real), real(FLOOR[real]), real(0), real(_ROOM)
+    power, least, zero, one = two_to_minus(real), real(FLOOR[real]), real(0), real(1)
     # Squares below the least normal number would be slow, and nothing beside that of the largest.
     least_squared = least / real(2)
     floor = real(-1e15)
@@ -102,8 +101,8 @@ def weigh(real: Any, with_squares: bool, watched: bool) -> Any:
                 top = _larger(row[j] + added[j], top)
             factor[i] = 1.0
             if top > shift[i]:
-                factor[i] = 2.0 ** (shift[i] - np.float64(top + room))
-                shift[i] = top + room
+                factor[i] = 2.0 ** (shift[i] - np.float64(top + one))
+                shift[i] = top + one
             if top == -np.inf:
                 row[:], worst[i] = zero, zero
                 continue

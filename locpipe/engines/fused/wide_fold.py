@@ -15,14 +15,16 @@ from locpipe.engines.fused.wide_masks import allowed_pairs
 from locpipe.engines.fused.wide_rows import LOG2_E, Numbers, Rows
 from locpipe.kernels.dot_product import DotProduct
 from locpipe.kernels.gaussian import Gaussian
-from locpipe.reductions.base import Reduction, State
-from locpipe.reductions.log_mass import LogMass, LogMassState
+from locpipe.reductions.base import State
+from locpipe.reductions.log_mass import LogMassState
 from locpipe.reductions.weighted_mean import WeightedMeanState
 
 __all__ = ["fold_rows"]
 
-_TILE = {np.float32: (512, 512), np.float64: (256, 512)}
-"""Queries and keys of a tile: it fills half of the second-level cache of a core."""
+_TILE_QUERIES = {np.float32: 512, np.float64: 256}
+_TILE_KEYS, _TILE_KEYS_OF_MANY_OUTPUTS, _MANY_OUTPUTS = 512, 2048, 256
+"""A tile fills half of the second-level cache of a core; where the sums of its queries are larger
+than that anyway, more keys for each time that they are read are worth more."""
 _SINGLE_RTOL, _SINGLE_RANGE = 5e-7, 1e15
 """float32 serves from this accuracy on, and numbers of up to this size and down to its inverse."""
 _FEW, _SHARE, _MANY_ROWS = 64, 0.05, 0.25
@@ -33,9 +35,12 @@ where so many of the rows are."""
 Way = Callable[[Rows], Logs]
 
 
-def fold_rows(reduction: Reduction, state: Any, rows: Rows, rtol: float) -> State:
+def fold_rows(state: Any, rows: Rows, rtol: float) -> State:
     """`state` with the keys folded in, each query the fastest way that is right for it."""
-    return _fold(reduction, state, rows, _ways(rows, rtol))
+    if len(rows.k) == 0:
+        unchanged: State = type(state)(*(array.copy() for array in state))
+        return unchanged
+    return _fold(state, rows, _ways(rows, rtol))
 
 
 def _ways(rows: Rows, rtol: float) -> list[Way]:
@@ -65,18 +70,18 @@ def _fits_single(rows: Rows, rtol: float) -> bool:
     return bool(np.all(in_range | (largest == 0)))
 
 
-def _fold(reduction: Reduction, state: Any, rows: Rows, ways: list[Way]) -> State:
+def _fold(state: Any, rows: Rows, ways: list[Way]) -> State:
     logs = ways[0](rows)
-    values = None if isinstance(reduction, LogMass) else rows.k_block.values
+    values = None if isinstance(state, LogMassState) else rows.k_block.values
     values = None if values is None else np.ascontiguousarray(values, dtype=logs.real)
-    sums, hopeless = _Sums.zero(len(rows.q), values), np.zeros(len(rows.q), dtype=bool)
-    for part in row_slices(len(rows.q), _TILE[logs.real][0]):
+    sums, hopeless = _Sums.of(state, logs), np.zeros(len(rows.q), dtype=bool)
+    for part in row_slices(len(rows.q), _TILE_QUERIES[logs.real]):
         tiles = _Tiles(rows, logs, part, values, may_give_up=len(ways) > 1)
         hopeless[part] = tiles.fold(sums.rows(part))
-    folded = reduction.merge(state, sums.state(reduction, logs, rows.k_block))
+    folded = sums.state(state, logs, rows.k_block)
     if hopeless.any():
         left = type(state)(*(array[hopeless] for array in state))
-        again = _fold(reduction, left, rows.queries(hopeless), ways[1:])
+        again = _fold(left, rows.queries(hopeless), ways[1:])
         for array, new in zip(folded, again, strict=True):
             array[hopeless] = new
     return folded
@@ -105,21 +110,29 @@ class _Sums:
     doubtful: Numbers
 
     @classmethod
-    def zero(cls, n_rows: int, values: Numbers | None) -> _Sums:
-        n_outputs = 0 if values is None else values.shape[1]
-        mass, squares, worst, factor = np.zeros((4, n_rows))
-        shift, moment = np.full(n_rows, -np.inf), np.zeros((n_rows, n_outputs))
-        return cls(shift, mass, squares, moment, worst, factor, np.zeros(n_rows, dtype=np.int64))
+    def of(cls, state: Any, logs: Logs) -> _Sums:
+        """The sums of a state, in copies, at shifts that bring the mass near 1."""
+        some = state.mass > 0
+        old = np.where(some, (state.shift - logs.constant) * LOG2_E, 0.0)
+        new = old + np.log2(np.where(some, state.mass, 1.0))
+        new = new.astype(logs.real).astype(np.float64)
+        factor = np.where(some, np.exp2(old - new), 0.0)
+        squares = state.mass_of_squares if isinstance(state, LogMassState) else state.mass
+        moment = state.moment if isinstance(state, WeightedMeanState) else np.empty((len(some), 0))
+        shift, worst = np.where(some, new, -np.inf), np.zeros(len(some))
+        mass, doubtful = state.mass * factor, np.zeros(len(some), dtype=np.int64)
+        moment = moment * factor[:, None]
+        return cls(shift, mass, squares * factor * factor, moment, worst, factor, doubtful)
 
     def rows(self, part: slice) -> _Sums:
         """Some of the queries, as views."""
         return _Sums(*(getattr(self, field.name)[part] for field in fields(self)))
 
-    def state(self, reduction: Reduction, logs: Logs, k: KeyBlock) -> State:
+    def state(self, before: Any, logs: Logs, k: KeyBlock) -> State:
         """The reduction's own state."""
         shift = self.shift / LOG2_E + logs.constant
-        if isinstance(reduction, LogMass):
-            key_weight = np.full_like(shift, _key_weight(k))
+        if isinstance(before, LogMassState):
+            key_weight = before.key_weight + _key_weight(k)
             return LogMassState(shift, self.mass, self.squares, key_weight)
         return WeightedMeanState(shift, self.mass, self.moment)
 
@@ -142,9 +155,9 @@ class _Tiles:
 
     def fold(self, sums: _Sums) -> Numbers:
         """Which queries are better off another way, bool (n_queries,)."""
-        n_rows, n_keys = self.part.stop - self.part.start, _TILE[self.logs.real][1]
+        n_rows, n_outputs = sums.moment.shape
+        n_keys = _TILE_KEYS_OF_MANY_OUTPUTS if n_outputs >= _MANY_OUTPUTS else _TILE_KEYS
         buffer = np.empty(n_rows * n_keys, dtype=self.logs.real)
-        n_outputs = 0 if self.values is None else self.values.shape[1]
         product = np.empty((n_rows, n_outputs), dtype=self.logs.real)
         most = float(_FEW)
         for columns in row_slices(len(self.rows.k), n_keys):

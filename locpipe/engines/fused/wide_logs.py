@@ -28,7 +28,7 @@ _BLOCKED = 384
 class Logs(Protocol):
     """How a tile is filled with logs of weights, and what rounding did to them."""
 
-    real: type[Any]
+    real: Any
     added: Numbers
     constant: Numbers
     watched: bool
@@ -89,7 +89,8 @@ class Linear:
         if not self.watched:
             return
         r = self.rows
-        loops.repair(r.source, self.real)(
+        real: Any = self.real
+        loops.repair(r.source, real)(
             tile, sums.worst, sums.shift, sums.mass, sums.squares, sums.doubtful, r.q[rows],
             r.k[columns], self.factor, self.is_dot, r.added[columns], self.own[rows],
             self.added[columns], self.rounding[columns], float(self.terms),

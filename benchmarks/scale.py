@@ -6,7 +6,6 @@ which has computed a small case before the clock starts.  Exponents are fitted t
 """
 
 import json
-import resource
 import subprocess
 import sys
 from functools import partial
@@ -14,7 +13,7 @@ from statistics import median
 from typing import NamedTuple
 
 import numpy as np
-from side_by_side import arguments, heading, seconds, table
+from side_by_side import arguments, heading, peak, seconds, table
 
 import locpipe as lp
 
@@ -72,12 +71,6 @@ def alone(curve: Curve, n: int, n_threads: int) -> Point:
     while sum(spent) < LONG and len(spent) < 5:
         spent.append(seconds(work)[0])
     return Point(n, median(spent), peak(), before, engine)
-
-
-def peak() -> float:
-    """Highest resident memory of this process so far."""
-    unit = 2**30 if sys.platform == "darwin" else 2**20
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
 
 
 def apart(curve: Curve, n: int, n_threads: int) -> Point:

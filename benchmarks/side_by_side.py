@@ -10,6 +10,7 @@ import datetime
 import gc
 import os
 import platform
+import resource
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,8 +20,6 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from statistics import median
 from typing import Any
-
-__all__ = ["Contender", "Times", "arguments", "compare", "heading", "ratio", "seconds", "table"]
 
 MISSING = "not installed"
 PACKAGES = ("numpy", "scipy", "numba", "finufft", "dask", "scikit-learn")
@@ -146,6 +145,18 @@ def processor() -> str:
     vectors = [name for name in ("avx512f", "avx2") if name in fields.get("flags", "").split()]
     model = f"family {fields.get('cpu family')} model {fields.get('model')}"
     return f"{fields.get('model name', platform.machine())} ({', '.join([model, *vectors[:1]])})"
+
+
+def peak() -> float:
+    """Highest resident memory of this process so far, in GiB.
+
+    On Linux `getrusage` counts what the parent held when the process began; its status does not.
+    """
+    status = Path("/proc/self/status")
+    if status.exists():
+        return int(status.read_text().split("VmHWM:")[1].split()[0]) / 2**20
+    unit = 2**30 if sys.platform == "darwin" else 2**20
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
 
 
 def table(columns: Sequence[str]) -> Callable[..., None]:

@@ -6,7 +6,6 @@ does 1e7 x 1e7 in a process of its own, and gives that process's peak of memory.
 """
 
 import json
-import resource
 import subprocess
 import sys
 from functools import partial
@@ -14,7 +13,7 @@ from functools import partial
 import numpy as np
 import oracle
 import peer_finufft
-from side_by_side import Contender, arguments, compare, heading, lines, seconds, table
+from side_by_side import Contender, arguments, compare, heading, lines, peak, seconds, table
 
 import locpipe as lp
 
@@ -84,12 +83,6 @@ def alone(options) -> None:
     before = peak()
     spent, _ = seconds(runs(x, v, x.copy(), bandwidth, options)[0])
     print(json.dumps([options.n, spent, peak(), before]))
-
-
-def peak() -> float:
-    """Highest resident memory of this process so far, in GiB."""
-    unit = 2**30 if sys.platform == "darwin" else 2**20
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
 
 
 def main(argv=None) -> None:

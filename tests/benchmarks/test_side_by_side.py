@@ -72,11 +72,13 @@ def test_density(benchmark, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_spectral(benchmark, capsys: pytest.CaptureFixture[str]) -> None:
-    benchmark("spectral").main(["--n", "400", "--rounds", "1", "--engine", "dense", "--off", "5"])
+    size = ["--n", "400", "--rounds", "1", "--off", "5", "--large"]
+    benchmark("spectral").main([*size, "--engine", "dense"])
     lines = {row[0]: row for row in rows(capsys.readouterr().out)}
     for kind in ("random", "least mass", "off the data"):
         assert max(map(float, lines[kind][3:])) < 1e-6
     assert lines["off the data"][1] == "5"
+    assert float(lines["4,000"][2]) > 0
 
 
 def test_pruned(benchmark, capsys: pytest.CaptureFixture[str]) -> None:

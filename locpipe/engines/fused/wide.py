@@ -8,11 +8,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from locpipe.blocks import KeyBlock, QueryBlock
+from locpipe.engines import dense
 from locpipe.engines.base import Need
 from locpipe.engines.fused.wide_masks import serves
 from locpipe.engines.parts import Parts
 from locpipe.kernels.dot_product import DotProduct
+from locpipe.kernels.product import Product
 from locpipe.reductions.base import Reduction, State
 from locpipe.reductions.log_mass import LogMass
 from locpipe.reductions.weighted_mean import WeightedMean
@@ -55,4 +59,16 @@ def fold(
     from locpipe.engines.fused.wide_fold import fold_rows
     from locpipe.engines.fused.wide_rows import Rows
 
+    if isinstance(parts.core, DotProduct) and not _in_range(parts.core, q, k):
+        return dense.fold(reduction, state, q, k, Product((parts.core, *parts.masks)))
     return fold_rows(state, Rows.of(parts, q, k), rtol)
+
+
+def _in_range(core: DotProduct, q: QueryBlock, k: KeyBlock) -> bool:
+    """Whether all products are numbers by a bound; the reference looks at each, or refuses."""
+    factor, d = core.factor(q.data.shape[1]), q.data.shape[1]
+    logs = [np.log10(float(np.abs(rows.data).max()) + 1e-300) for rows in (q, k)]
+    return bool(sum(logs) + np.log10(abs(factor) * d + 1e-300) < _LARGEST_LOG10)
+
+
+_LARGEST_LOG10 = 290

@@ -72,6 +72,8 @@ def _fits_single(rows: Rows, rtol: float) -> bool:
 
 def _fold(state: Any, rows: Rows, ways: list[Way]) -> State:
     logs = ways[0](rows)
+    if not logs.in_range:
+        return _fold(state, rows, ways[1:])
     values = None if isinstance(state, LogMassState) else rows.k_block.values
     values = None if values is None else np.ascontiguousarray(values, dtype=logs.real)
     sums, hopeless = _Sums.of(state, logs), np.zeros(len(rows.q), dtype=bool)

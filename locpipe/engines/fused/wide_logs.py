@@ -21,6 +21,8 @@ _MARGIN = 6.0
 """Standard deviations of an error that rtol has room for."""
 _NEARLY = 0.05
 """Error of a log up to which its weight says whether it matters."""
+_LARGEST_SQUARE = {np.float32: 1e16, np.float64: 1e140}
+"""Beyond these squares of rows in bandwidths, squares of theirs may not be numbers."""
 _BLOCKED = 384
 """Terms of a product that BLAS sums in one go."""
 
@@ -29,6 +31,7 @@ class Logs(Protocol):
     """How a tile is filled with logs of weights, and what rounding did to them."""
 
     real: Any
+    in_range: bool
     added: Numbers
     constant: Numbers
     watched: bool
@@ -62,6 +65,9 @@ class Linear:
             self.x, q2 = _ready(rows.q, real, centre, self.factor, LOG2_E)
             self.y, k2 = _ready(rows.k, real, centre, self.factor)
             self.own, k_own = -0.5 * q2, -0.5 * LOG2_E * k2
+        self.in_range = self.is_dot or max(q2.max(), k2.max()) < _LARGEST_SQUARE[real]
+        if not self.in_range:
+            return
         self.added = (rows.added + k_own).astype(real)
         self.constant = rows.constant + self.own
         self._watch_rounding()
@@ -88,7 +94,7 @@ class Linear:
         """Weights that are more of the mass than independent errors of theirs may be."""
         if not self.watched:
             return
-        r = self.rows
+        r: Any = self.rows
         real: Any = self.real
         loops.repair(r.source, real)(
             tile, sums.worst, sums.shift, sums.mass, sums.squares, sums.doubtful, r.q[rows],
@@ -103,7 +109,8 @@ def _ready(
 ) -> tuple[Numbers, Numbers]:
     """Rows centred and scaled, and their squares in float64, without the last factor."""
     out, squares = np.empty(data.shape, dtype=real), np.empty(len(data))
-    loops.ready(data.dtype.type, real)(data, centre, factor, last, out, squares)
+    source: Any = data.dtype.type
+    loops.ready(source, real)(data, centre, factor, last, out, squares)
     return out, squares
 
 
@@ -111,7 +118,7 @@ class Radially:
     """Log profiles of squared distances, from products or from differences."""
 
     real: Any = np.float64
-    watched = False
+    in_range, watched = True, False
     terms = 0.0
 
     def __init__(self, rows: Rows, rtol: float, *, from_products: bool) -> None:

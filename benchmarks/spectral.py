@@ -73,7 +73,7 @@ def large(options) -> None:
     command = [sys.executable, __file__, "--alone", "--n", str(10 * options.n)]
     command += ["--engine", options.engine, "--threads", str(options.threads)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
-    row = table(("points", "seconds", "peak GiB", "of it data"))
+    row = table(("points", "seconds", "peak GiB", "of it before"))
     row(*json.loads(done.stdout.splitlines()[-1]))
 
 

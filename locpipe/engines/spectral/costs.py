@@ -19,9 +19,9 @@ __all__ = [
 MOST_CELLS = 1.5e8
 """Cells of the largest grid: 2.4 GB."""
 
-_POINT_NS = {1: 60.0, 2: 300.0, 3: 2500.0}
+_POINT_NS = {1: 180.0, 2: 450.0, 3: 3500.0}
 """A point of one transform, by features; one thread, AVX-512."""
-_CELL_NS = 30.0
+_CELL_NS = 80.0
 _CALL_SECONDS = 1e-3
 _KEYS_AT_A_TIME, _QUERIES_AT_A_TIME = 2**20, 2**20
 _REPAIRED_PAIR_NS = 1.0
@@ -40,11 +40,11 @@ def doubtful_share(need: Need, grid: Grid) -> float:
     """Share of the queries in doubt, were queries and keys normal with the keys' variances.
 
     Where a query weighs ``n prod(s)`` at the middle, it weighs ``exp(-r^2 / 2)`` of it at r
-    deviations, and is in doubt below ``2 tolerance / rtol`` of it.
+    deviations, and is in doubt below ``tolerance / rtol`` of it.
     """
     if need.spread is None:
         return 0.0
-    least = 2 * grid.tolerance / need.rtol
+    least = grid.tolerance / need.rtol
     shares = [
         h / sqrt(h * h + v) for h, v in zip(grid.bandwidth, need.spread.variance, strict=True)
     ]

@@ -107,7 +107,7 @@ def lay_out(need: Need, bandwidth: tuple[float, ...], power: int) -> Grid | None
     tail = max(1e-18, tolerance * peak / 8)
     highest = sqrt(2 * power) * _inverse_erfc(tail / (2 * d))
     apart = sqrt(2 * log(3 * d / tail))
-    padding = min(_WIDEST_PADDING, sqrt(2 * log(max(1.0, need.rtol / (2 * tolerance * peak)))))
+    padding = min(_WIDEST_PADDING, sqrt(2 * log(max(1.0, need.rtol / (tolerance * peak)))))
     half = [
         (high / 2 - low / 2) / h
         for low, high, h in zip(spread.low, spread.high, bandwidth, strict=True)

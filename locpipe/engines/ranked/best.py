@@ -131,7 +131,8 @@ def fold_tile(q: Any, k: Any, pairs: Any, bound: Any, best: Any, first: Any, mos
     doubtful = 0
     begin = first
     while begin < n_rows:
-        n, stop = 0, begin
+        n: Any = np.int64(0)
+        stop = begin
         while stop < n_rows and n <= _LIST:
             n = _list_row(stop, n, q, k, pairs, bound, best, listed, flags)
             stop += 1
@@ -183,13 +184,13 @@ def _list_row(
     return n
 
 
-@inlined
+@compiled
 def _floor(worst: Any, square: Any, bound: Any) -> Any:
     """Score below which the surrogate exceeds `worst` for certain."""
     return 0.5 * ((1.0 - bound.slack) * square - worst * bound.weight) - bound.tiny
 
 
-@inlined
+@compiled
 def _upper(score: Any, q_square: Any, k_square: Any, bound: Any) -> Any:
     """What the surrogate of a pair does not exceed."""
     lower = (1.0 - bound.slack) * q_square - 2.0 * score
@@ -219,7 +220,42 @@ def _flag(near: Any, half: Any, floor: Any, flags: Any) -> Any:
 @compiled
 def _kth(values: Any, score: Any) -> Any:
     """The k-th least of some values and the k of a row's best so far."""
-    return np.partition(np.concatenate((values, -score)), score.shape[0] - 1)[score.shape[0] - 1]
+    order, a, b = _order(values), 0, 0
+    for _ in range(score.shape[0] - 1):
+        if b < order.shape[0] and values[order[b]] < -score[a]:
+            b += 1
+        else:
+            a += 1
+    return min(-score[a], values[order[b]]) if b < order.shape[0] else -score[a]
+
+
+@compiled
+def _order(values: Any) -> Any:
+    """Places of the values in ascending order, equal ones as they stand: a merge sort.
+
+    That of NumPy takes Numba seconds to compile.
+    """
+    n = values.shape[0]
+    order, spare = np.arange(n), np.empty(n, dtype=np.int64)
+    width = 1
+    while width < n:
+        for low in range(0, n, 2 * width):
+            _merge_runs(values, order, spare, low, min(low + width, n), min(low + 2 * width, n))
+        order, spare = spare, order
+        width *= 2
+    return order
+
+
+@inlined
+def _merge_runs(values: Any, order: Any, out: Any, low: Any, middle: Any, high: Any) -> Any:
+    a, b = low, middle
+    for place in range(low, high):
+        if a < middle and (b >= high or values[order[a]] <= values[order[b]]):
+            out[place] = order[a]
+            a += 1
+        else:
+            out[place] = order[b]
+            b += 1
 
 
 @compiled
@@ -291,7 +327,7 @@ def _enter(n: Any, k: Any, best: Any, listed: Any) -> Any:
             end += 1
         values = listed.value[begin:end]
         # Columns ascend, so a stable order puts the lowest index first.
-        order = np.argsort(values, kind="mergesort") if end > begin + 1 else _ALONE
+        order = _order(values) if end > begin + 1 else _ALONE
         _merge(best.score[i], best.index[i], values, k.index, listed.column[begin:end], order)
         begin = end
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numba
@@ -22,7 +23,16 @@ SQUARED, MANHATTAN, MISSING = range(3)
 """Surrogates that `pair_scores` forms: squared, absolute, squared over shared features."""
 
 LARGEST_SQUARE = 1e305
-compiled = numba.njit(nogil=True, cache=True)
+
+
+def compiled(function: Any, **options: Any) -> Any:
+    """`function` compiled on first use, and cached on disk where a folder can be written to."""
+    try:
+        return numba.njit(nogil=True, cache=True, **options)(function)
+    except RuntimeError:  # no such folder
+        return numba.njit(nogil=True, **options)(function)
+
+
 inlined = numba.njit(inline="always")
 """For small helpers: a call counts references to every array that it is given."""
 
@@ -35,7 +45,7 @@ def centre_rows(x: Any, centre: Any, scale: Any, out: Any) -> Any:
             out[i, j] = (np.float64(x[i, j]) - centre[j]) * scale
 
 
-@numba.njit(nogil=True, cache=True, fastmath={"reassoc", "contract"})
+@partial(compiled, fastmath={"reassoc", "contract"})
 def squared_lengths(x: Any) -> Any:
     """Squared lengths of rows (n,) in float64, summed in any order."""
     squares = np.empty(x.shape[0])

@@ -38,8 +38,9 @@ class Rule(NamedTuple):
         Log of the part of a quantity that may be skipped in one way.
     peak : float
         Log of the largest sample weight.
-    single : bool
-        Whether float32 is accurate enough where many keys weigh.
+    care : float
+        A quantity must be larger than this times the square root of its doubt to be summed in
+        float32; infinite where nothing is.
     closed : bool
         Whether sums of 0 are true in float64: a compact profile, and no tiny weights or values.
     """
@@ -50,7 +51,7 @@ class Rule(NamedTuple):
     size: Any
     log_share: Any
     peak: Any
-    single: Any
+    care: Any
     closed: Any
 
 

@@ -11,6 +11,7 @@ from locpipe.blocks import Array, KeyBlock, QueryBlock, row_ids
 from locpipe.engines.base import Need
 from locpipe.engines.fused.profiles import knows, profile_of
 from locpipe.engines.parts import Parts, take_apart
+from locpipe.engines.pruned.cost import seconds
 from locpipe.errors import InputError
 from locpipe.kernels.base import Kernel
 from locpipe.kernels.masks import ExcludeSelf
@@ -23,9 +24,6 @@ __all__ = ["Pruned"]
 
 _MOST_FEATURES = 6
 _LEAF = 256
-_GROUP = 32
-_SINGLE = 5e-7
-"""Least error that is asked for where float32 is used."""
 
 
 @dataclass(frozen=True)
@@ -61,8 +59,9 @@ class Pruned:
 
     @classmethod
     def seconds(cls, need: Need) -> float:
-        """Pairs that are left, by the spread of the keys, and the order of both sides."""
-        return 0.0
+        """Pairs that are left and the order of both sides; all pairs where no spread is known."""
+        core = _parts(need.kernel, need.n_features).core
+        return seconds(need, core)
 
     @classmethod
     def build(cls, need: Need) -> Self:
@@ -72,29 +71,43 @@ class Pruned:
         return cls(need.rtol, need.kernel, need.reduction)
 
     def tile_bytes(self, need: Need) -> int:
-        """Memory of one thread."""
-        return 0
+        """A leaf in both accuracies, and the list of leaves."""
+        numbers = need.n_features + need.n_outputs + 4
+        return 12 * _LEAF * numbers + 24 * (need.n_keys // _LEAF + 1)
+
+    def query_bytes(self, need: Need) -> int:
+        """Bytes per query that `evaluate` holds, the block and its state included."""
+        return 8 * (4 * need.n_features + 3 * need.n_outputs + 10)
+
+    def key_bytes(self, need: Need) -> int:
+        """Bytes per key of the summary; while it is made, about twice as many."""
+        weights = 2 if "keys.sample_weight" in need.attributes else 0
+        ids = 2 if _parts(need.kernel, need.n_features).masks else 0
+        return 8 * (need.n_features + need.n_outputs + weights + ids + 1)
 
     def summarise(self, k: KeyBlock) -> Any:
         """The forest of one tree over the keys."""
         from locpipe.engines.pruned.forest import grow
 
-        squares, ids = isinstance(self.reduction, LogMass), bool(self._parts(k).masks)
-        return grow(k, self._scale(k), _LEAF, squares=squares, ids=ids)
+        d = int(k.data.shape[1])
+        squares, ids = isinstance(self.reduction, LogMass), bool(_parts(self.kernel, d).masks)
+        return grow(k, self._scale(d), _LEAF, squares=squares, ids=ids)
 
     def merge(self, a: Any, b: Any) -> Any:
         """The trees of both."""
         from locpipe.engines.pruned.forest import join
 
-        return join(a, b)
+        return join(a, b, self._scale(len(a.data)), _LEAF)
 
     def evaluate(self, summary: Any, q: QueryBlock) -> tuple[State, Array]:
         """State of every query; none is left to repair."""
         from locpipe.engines.pruned.evaluate import quantities
 
-        parts, profile = self._parts(q), profile_of(self._core(q), int(q.data.shape[1]))
+        d = int(q.data.shape[1])
+        parts = _parts(self.kernel, d)
+        profile = profile_of(parts.core, d)
         ids = row_ids(q) if parts.masks else np.empty(0, np.int64)
-        sums, size, shift = quantities(summary, profile, self._scale(q), q.data, ids, self.rtol)
+        sums, size, shift = quantities(summary, profile, self._scale(d), q.data, ids, self.rtol)
         shift = np.where(sums[:, 0] > 0, shift + parts.log_factor + profile.log_peak, -np.inf)
         return self._state(summary, shift, sums, size), np.zeros(q.n_rows, dtype=bool)
 
@@ -104,20 +117,17 @@ class Pruned:
             return LogMassState(shift, sums[:, 0], sums[:, 1], weight)
         return WeightedMeanState(shift, sums[:, 0], sums[:, 1:] * size[1:])
 
-    def _parts(self, rows: QueryBlock | KeyBlock) -> Parts:
-        parts = take_apart(self.kernel, int(rows.data.shape[1]))
-        if parts is None:
-            raise InputError("the engine 'pruned' serves one radial kernel of the library")
-        return parts
-
-    def _core(self, rows: QueryBlock | KeyBlock) -> Any:
-        return self._parts(rows).core
-
-    def _scale(self, rows: QueryBlock | KeyBlock) -> Array:
-        """What divides the differences, so that their squares are what the profile takes."""
-        d = int(rows.data.shape[1])
-        core = self._core(rows)
+    def _scale(self, d: int) -> Array:
+        """What divides the differences, so that the profile takes the sum of their squares."""
+        core: Any = _parts(self.kernel, d).core
         return np.asarray(core.scale(d)) / np.sqrt(profile_of(core, d).unit)
+
+
+def _parts(kernel: Kernel | None, d: int) -> Parts:
+    parts = take_apart(kernel, d)
+    if parts is None or not knows(parts.core):
+        raise InputError("the engine 'pruned' serves one radial kernel of the library")
+    return parts
 
 
 def _refused_kernel(parts: Parts) -> str | None:

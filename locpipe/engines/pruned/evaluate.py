@@ -16,9 +16,9 @@ from locpipe.engines.pruned.loops import Queries, answer
 
 __all__ = ["quantities"]
 
-_GROUP = 32
-_SINGLE = 5e-7
-"""Least error asked for at which float32 is used."""
+_GROUP = 64
+_ERROR = 5e-7
+"""Four times the error of one weight in float32; no less may be asked for where it is used."""
 _RANGE = 500.0
 """Logs of weights and of values may differ by this, for float64 to hold them all at one scale."""
 
@@ -52,7 +52,7 @@ def quantities(
 
 
 def _rule(forest: Forest, profile: Profile, scale: Any, rtol: float) -> Rule:
-    squares = forest.log_total.shape[1] > len(forest.values) + 1
+    squares = forest.squares
     sizes = [float(abs(v).max(initial=0.0)) for v in forest.values]
     return Rule(
         scale=scale,
@@ -61,7 +61,7 @@ def _rule(forest: Forest, profile: Profile, scale: Any, rtol: float) -> Rule:
         size=np.array([1.0, 1.0] if squares else [1.0, *sizes]),
         log_share=log(rtol / 8),
         peak=float(forest.log_peak[forest.roots].max(initial=-np.inf)),
-        single=rtol >= _SINGLE and profile.name != "uniform",
+        care=_ERROR / rtol if rtol >= _ERROR and profile.name != "uniform" else np.inf,
         closed=not profile.has_cost and _is_tame(forest),
     )
 
@@ -77,19 +77,27 @@ def _is_tame(forest: Forest) -> bool:
 
 def _work(forest: Forest, n_quantities: int) -> Work:
     leaves = forest.right < 0
-    d, largest = len(forest.data), int((forest.stop - forest.start)[leaves].max())
-    shapes = (_GROUP, d), (d, largest + 63), (n_quantities, largest + 63), (largest + 63,)
+    d, n_leaves = len(forest.data), int(np.count_nonzero(leaves))
+    longest = int((forest.stop - forest.start)[leaves].max())
+    width = longest + 63
+    shapes = {"q": (_GROUP, d), "x": (d, width), "out": (n_quantities, width), "u": (width,)}
+    double = {name: np.empty(shape) for name, shape in shapes.items()}
+    single = {f"{name}32": np.empty(shape, np.float32) for name, shape in shapes.items()}
     return Work(
-        *(np.empty(shape) for shape in shapes),
-        *(np.empty(shape, np.float32) for shape in shapes),
+        **double,
+        **single,
         sums=np.empty((_GROUP, n_quantities)),
         least=np.empty((_GROUP, n_quantities)),
+        doubt=np.empty(_GROUP),
         reach=np.empty(_GROUP),
         span=np.empty((_GROUP, 2), np.int64),
+        chosen=np.empty(_GROUP, np.int64),
+        skipped=np.empty(_GROUP * longest, np.int64),
+        skip_range=np.empty((_GROUP, 2), np.int64),
         low=np.empty(d),
         high=np.empty(d),
-        leaves=np.empty(np.count_nonzero(leaves), np.int64),
-        gaps=np.empty(np.count_nonzero(leaves)),
+        leaves=np.empty(n_leaves, np.int64),
+        gaps=np.empty(n_leaves),
     )
 
 

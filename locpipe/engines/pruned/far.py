@@ -23,7 +23,8 @@ def row_answer(distance: Any, log_weight: Any, reach: Any) -> Any:
     log_weights = _log_weights(distance, log_weight)
 
     @as_written
-    def answer_row(forest: Any, rule: Any, row: Any, span: Any, sums: Any) -> Any:
+    def answer_row(forest: Any, rule: Any, data: Any, r: Any, span: Any, sums: Any) -> Any:
+        row = data[r]
         everything, least = totals(forest, forest.roots), np.zeros(sums.size)
         depth, shift, limit = forest.roots.size, -np.inf, np.inf
         waiting = np.empty(depth + 64, np.int64)
@@ -41,7 +42,7 @@ def row_answer(distance: Any, log_weight: Any, reach: Any) -> Any:
                 waiting[depth], waiting[depth + 1] = far, near
                 depth += 2
                 continue
-            logs = log_weights(forest, rule, row, span, node)
+            logs = log_weights(forest, rule, data, r, span, node)
             shift = _add(forest, rule, logs, node, shift, sums, least)
             if shift > -np.inf:
                 limit = reach(rule, least, shift, everything)
@@ -52,11 +53,11 @@ def row_answer(distance: Any, log_weight: Any, reach: Any) -> Any:
 
 def _log_weights(distance: Any, log_weight: Any) -> Any:
     @as_written
-    def log_weights(forest: Any, rule: Any, row: Any, span: Any, leaf: Any) -> Any:
+    def log_weights(forest: Any, rule: Any, data: Any, r: Any, span: Any, leaf: Any) -> Any:
         start, stop = forest.start[leaf], forest.stop[leaf]
         logs = np.empty(stop - start)
         for i in range(start, stop):
-            logs[i - start] = log_weight(distance(row, forest.data, i, rule.scale), rule.power)
+            logs[i - start] = log_weight(distance(data, r, forest.data, i, rule.scale), rule.power)
             if forest.log_weight.size:
                 logs[i - start] += forest.log_weight[i]
         place = first_of(forest.by_id, span[0], span[1], start)

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import math
+from functools import lru_cache
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba import types
 
 from locpipe.blocks import KeyBlock, row_ids
+from locpipe.engines.pruned.entry import entry
 from locpipe.engines.pruned.kd import order_in_blocks
 
 __all__ = ["Forest", "grow", "join"]
+
+_LARGEST_TREE = 2**22
+"""Keys up to which trees are put together into one."""
+_OF_KEYS = ("data", "values", "log_weight", "weight", "ids")
+_OF_NODES = ("right", "start", "stop", "low", "high", "log_peak", "log_total")
 
 
 class Forest(NamedTuple):
@@ -60,6 +70,11 @@ class Forest(NamedTuple):
         return float(np.exp(self.log_total[self.roots, 0]).sum())
 
     @property
+    def squares(self) -> bool:
+        """Whether the second quantity is the squared weights."""
+        return bool(self.log_total.shape[1] > len(self.values) + 1)
+
+    @property
     def n_keys(self) -> int:
         """Keys of positive weight."""
         return int(self.data.shape[1])
@@ -101,32 +116,80 @@ def grow(k: KeyBlock, scale: Any, size: int, *, squares: bool, ids: bool) -> For
     )
 
 
-def join(a: Forest, b: Forest) -> Forest:
-    """The trees of both."""
-    if a.n_keys == 0 or b.n_keys == 0:
-        return b if a.n_keys == 0 else a
-    n_keys, n_nodes = a.n_keys, len(a.right)
-    a, b = _same_kind(a, b), _same_kind(b, a)
-    moved = b._replace(
-        right=np.where(b.right < 0, b.right, b.right + n_nodes),
-        start=b.start + n_keys,
-        stop=b.stop + n_keys,
-        roots=b.roots + n_nodes,
+def join(a: Forest, b: Forest, scale: Any, size: int) -> Forest:
+    """One forest of both; of trees of about the same size one new tree is grown.
+
+    So keys that come in many small parts end in a few trees, each key having been in
+    O(log n) of them.
+    """
+    trees = sorted([*_trees(a), *_trees(b)], key=lambda tree: tree.n_keys)
+    place = 0
+    while place + 1 < len(trees):
+        small, large = trees[place], trees[place + 1]
+        if large.n_keys > 2 * small.n_keys or small.n_keys + large.n_keys > _LARGEST_TREE:
+            place += 1
+            continue
+        both = _regrown(_together([small, large]), scale, size)
+        trees = sorted([*trees[:place], both, *trees[place + 2 :]], key=lambda tree: tree.n_keys)
+    return _together(trees) if trees else a
+
+
+def _trees(forest: Forest) -> list[Forest]:
+    """Forests of one tree each, as views."""
+    edges = [*forest.roots.tolist(), len(forest.right)]
+    return [_tree(forest, first, last) for first, last in pairwise(edges)]
+
+
+def _tree(forest: Forest, first: int, last: int) -> Forest:
+    start, stop = int(forest.start[first]), int(forest.stop[first])
+    nodes = {name: getattr(forest, name)[first:last] for name in _OF_NODES}
+    keys = {name: getattr(forest, name)[..., start:stop] for name in _OF_KEYS}
+    tree = Forest(**nodes, **keys, by_id=forest.by_id[:0], roots=np.zeros(1, np.int64))
+    right = np.where(tree.right < 0, tree.right, tree.right - first)
+    return tree._replace(right=right, start=tree.start - start, stop=tree.stop - start)
+
+
+def _regrown(forest: Forest, scale: Any, size: int) -> Forest:
+    k = KeyBlock(
+        data=forest.data.T,
+        values=forest.values.T,
+        log_sample_weight=forest.log_weight if forest.log_weight.size else None,
+        ids=forest.ids,
     )
-    rows = {name: _concat(name, getattr(a, name), getattr(moved, name)) for name in Forest._fields}
-    return Forest(**rows)._replace(by_id=np.argsort(rows["ids"], kind="stable"))
+    return grow(k, scale, size, squares=forest.squares, ids=forest.ids.size > 0)
 
 
-def _concat(name: str, a: Any, b: Any) -> Any:
-    return np.concatenate([a, b], axis=1 if name in ("data", "values") else 0)
+def _together(trees: list[Forest]) -> Forest:
+    """One forest of all trees, one after another."""
+    some = any(tree.log_weight.size for tree in trees)
+    parts, n_keys, n_nodes = [], 0, 0
+    for tree in trees:
+        parts.append(_moved(_with_weights(tree) if some else tree, n_keys, n_nodes))
+        n_keys, n_nodes = n_keys + tree.n_keys, n_nodes + len(tree.right)
+    whole = {name: _concat(name, parts) for name in Forest._fields}
+    return Forest(**whole)._replace(by_id=np.argsort(whole["ids"], kind="stable"))
 
 
-def _same_kind(forest: Forest, other: Forest) -> Forest:
-    """`forest` with weights if the other has some."""
-    if forest.log_weight.size or not other.log_weight.size:
-        return forest
-    n = forest.n_keys
-    return forest._replace(log_weight=np.zeros(n), weight=np.ones(n))
+def _concat(name: str, parts: list[Forest]) -> Any:
+    return np.concatenate(
+        [getattr(part, name) for part in parts], axis=-1 if name in _OF_KEYS else 0
+    )
+
+
+def _moved(tree: Forest, n_keys: int, n_nodes: int) -> Forest:
+    """The tree after so many keys and nodes of others."""
+    return tree._replace(
+        right=np.where(tree.right < 0, tree.right, tree.right + n_nodes),
+        start=tree.start + n_keys,
+        stop=tree.stop + n_keys,
+        roots=tree.roots + n_nodes,
+    )
+
+
+def _with_weights(tree: Forest) -> Forest:
+    if tree.log_weight.size:
+        return tree
+    return tree._replace(log_weight=np.zeros(tree.n_keys), weight=np.ones(tree.n_keys))
 
 
 def _narrow(data: Any) -> Any:
@@ -168,9 +231,22 @@ def _log_sums(blocks: Any, logs: Any) -> tuple[Any, Any]:
         total[leaves] = guard + np.log(
             np.add.reduceat(np.exp(logs - np.repeat(guard, sizes)), starts)
         )
-    for node in range(n_nodes - 1, -1, -1):
-        if blocks.right[node] >= 0:
-            pair = node + 1, blocks.right[node]
-            peak[node] = max(peak[i] for i in pair)
-            total[node] = np.logaddexp(*(total[i] for i in pair))
+    _fill_up()(blocks.right, peak, total)
     return peak, total
+
+
+@lru_cache(maxsize=1)
+def _fill_up() -> Any:
+    return entry("fill_up", (types.int64[::1], types.float64[::1], types.float64[::1]), _fill)
+
+
+def _fill(right: Any, peak: Any, total: Any) -> None:
+    """From leaves to roots: children come after their parents."""
+    for node in range(right.size - 1, -1, -1):
+        if right[node] >= 0:
+            a, b = node + 1, right[node]
+            peak[node] = max(peak[a], peak[b])
+            larger, less = max(total[a], total[b]), min(total[a], total[b])
+            total[node] = larger
+            if less > -np.inf:  # else both may be
+                total[node] += math.log1p(math.exp(less - larger))

@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-import hashlib
+import math
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import typeof, types
+from numba import typeof
 
-from locpipe.engines.fused.compiled import as_written, compiled
+from locpipe.engines.fused.compiled import as_written
 from locpipe.engines.fused.profiles import Profile
 from locpipe.engines.pruned.bounds import reach
+from locpipe.engines.pruned.entry import entry
 from locpipe.engines.pruned.far import row_answer
 from locpipe.engines.pruned.leaves import excluded
-from locpipe.engines.pruned.sums import log_weight, row_sums, squared
+from locpipe.engines.pruned.sums import log_weight, rows_sums, squared
 from locpipe.engines.pruned.walk import group_answer
 
 __all__ = ["Queries", "answer"]
 
 _WIDEST = 16.0
 """Widest group of queries, in units of the scale, about whose centre float32 places keys well."""
-_MANY, _SOME = 4.0, 0.5
-"""Least mass, and least sum of values over their largest, that float32 serves.
-
-Errors of single weights cancel in many, and no few keys far out make the sum.
-"""
+_MANY = 4.0
+"""Least mass that is summed in float32."""
 _TINY = 1e-100
 """Least mass that is summed in float64 without a shift."""
 
@@ -60,37 +57,32 @@ def answer(profile: Profile, *arguments: Any) -> None:
     """
     kinds = tuple(typeof(argument) for argument in arguments)
     d = arguments[0].data.shape[0]
-    _compiled(Profile(profile.name, profile.has_cost), d, kinds)(*arguments)
+    _compiled(profile.bare, d, kinds)(*arguments)
 
 
 @lru_cache(maxsize=256)
 def _compiled(profile: Profile, d: int, kinds: tuple[Any, ...]) -> Any:
     logs = log_weight(profile)
     in_reach = reach(logs)
-    sum_group = group_answer(row_sums(profile, d), in_reach)
-    sum_row = row_answer(squared(d), logs, in_reach)
+    double, single = (rows_sums(profile, d, real) for real in (np.float64, np.float32))
+    sum_group = group_answer(double, single, in_reach)
+    sum_row = row_answer(squared(d, exact=True), logs, in_reach)
 
     def sum_all(forest: Any, rule: Any, queries: Any, work: Any, sums: Any, shift: Any) -> None:
         for group in range(queries.start.size):
             rows = np.arange(queries.start[group], queries.stop[group])
-            single = rule.single and _is_narrow(queries.data, rows, rule.scale)
+            in_single = rule.care < np.inf and _is_narrow(queries.data, rows, rule.scale)
             while rows.size:
-                sum_group(forest, rule, queries, rows, single, work)
-                rows = _keep(rule, work, rows, single, sums, shift)
-                if not single:
+                sum_group(forest, rule, queries, rows, in_single, work)
+                rows = _keep(rule, work, rows, in_single, sums, shift)
+                if not in_single:
                     break
-                single = False
+                in_single = False
             for row in rows:
                 span = excluded(forest, queries, row)
-                shift[row] = sum_row(forest, rule, queries.data[row], span, sums[row])
+                shift[row] = sum_row(forest, rule, queries.data, row, span, sums[row])
 
-    return compiled(f"pruned_{_stamp()}_{profile.name}_{d}", types.void(*kinds), sum_all)
-
-
-@lru_cache(maxsize=1)
-def _stamp() -> str:
-    files = sorted(Path(__file__).parent.glob("*.py"))
-    return hashlib.sha256(b"\0".join(file.read_bytes() for file in files)).hexdigest()[:8]
+    return entry(f"{profile.name}_{d}", kinds, sum_all)
 
 
 @as_written
@@ -113,19 +105,23 @@ def _keep(rule: Any, work: Any, rows: Any, single: Any, sums: Any, shift: Any) -
         shift[rows[i]] = rule.peak
         for j in range(rule.size.size):
             sums[rows[i], j] = work.sums[i, j]
-        if not _serves(rule, work.least[i], single):
+        if not _serves(rule, work.least[i], work.doubt[i], single):
             left[n] = rows[i]
             n += 1
     return left[:n]
 
 
 @as_written
-def _serves(rule: Any, least: Any, single: Any) -> Any:
-    """Whether the quantities are large enough for the accuracy at hand."""
+def _serves(rule: Any, least: Any, doubt: Any, single: Any) -> Any:
+    """Whether the quantities are large enough for the accuracy at hand.
+
+    In float32 the errors of weights are independent, and no slope exceeds about 1: their sum is
+    of the size of the root of the sum of slopes.
+    """
     if not single:
         return rule.closed or least[0] >= _TINY
-    enough = least[0] >= _MANY
-    for j in range(1, least.size):
-        if rule.size[j] > 0 and not rule.squares:
-            enough &= least[j] >= _SOME
+    enough, needed = least[0] >= _MANY, rule.care * math.sqrt(doubt + least[0])
+    for j in range(least.size):
+        if rule.size[j] > 0 and not (rule.squares and j > 0):
+            enough &= least[j] >= needed
     return enough

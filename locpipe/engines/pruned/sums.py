@@ -12,9 +12,8 @@ from locpipe.engines.fused.compiled import as_written, in_any_order, prefer_wide
 from locpipe.engines.fused.exponential import two_to_minus
 from locpipe.engines.fused.profiles import Profile
 from locpipe.engines.fused.small_weights import cost, weight
-from locpipe.engines.pruned.leaves import first_of
 
-__all__ = ["log_weight", "row_sums", "squared"]
+__all__ = ["log_weight", "rows_sums", "squared"]
 
 _LOG_2 = log(2.0)
 
@@ -43,13 +42,23 @@ def _log_logistic(x: Any, power: Any) -> Any:
 
 
 def _weight(profile: Profile, real: Any) -> Any:
+    """``(weight, doubt)``: the doubt bounds what a relative error of 1 in x would do to it."""
     if profile.name == "logistic":
         return _logistic(real)
     if profile.has_cost:
-        price, power_of_2 = cost(profile, real), two_to_minus(real)
-        return as_written(lambda x, power: power_of_2(price(x, power)))
+        return _by_cost(cost(profile, real), two_to_minus(real))
     plain = weight(profile, real)
-    return as_written(lambda x, power: plain(x)[0])
+    return as_written(lambda x, power: plain(x))
+
+
+def _by_cost(price: Any, power_of_2: Any) -> Any:
+    @as_written
+    def weigh(x: Any, power: Any) -> Any:
+        t = price(x, power)
+        w = power_of_2(t)
+        return w, w * t
+
+    return weigh
 
 
 def _logistic(real: Any) -> Any:
@@ -58,20 +67,25 @@ def _logistic(real: Any) -> Any:
 
     @as_written
     def logistic(x: Any, power: Any) -> Any:
-        e = power_of_2(np.sqrt(x))
-        return four * e / ((one + e) * (one + e))
+        u = np.sqrt(x)
+        e = power_of_2(u)
+        w = four * e / ((one + e) * (one + e))
+        return w, w * u
 
     return logistic
 
 
-def squared(d: int) -> Any:
-    """Squared distance of a query from key i of a leaf, to the bit as the reference has it."""
+def squared(d: int, *, exact: bool) -> Any:
+    """Squared distance of row r from key i of a leaf.
 
-    @as_written
-    def distance(q: Any, x: Any, i: int, scale: Any) -> Any:
+    Where it is exact it is that of the reference to the bit, which profiles with an edge need.
+    """
+
+    @(as_written if exact else in_any_order)
+    def distance(q: Any, r: Any, x: Any, i: Any, scale: Any) -> Any:
         total = 0.0
         for j in range(d):
-            gap = (q[j] - x[j, i]) / scale[j]
+            gap = (q[r, j] - x[j, i]) / scale[j]
             total += gap * gap
         return total
 
@@ -80,71 +94,73 @@ def squared(d: int) -> Any:
 
 def _squared_in_single(d: int) -> Any:
     """The same where coordinates are in units of the scale."""
+    zero = np.float32(0)
 
     @in_any_order
-    def distance(q: Any, x: Any, i: int, scale: Any) -> Any:
-        total = np.float32(0)
+    def distance(q: Any, r: Any, x: Any, i: Any, scale: Any) -> Any:
+        total = zero
         for j in range(d):
-            gap = q[j] - x[j, i]
+            gap = q[r, j] - x[j, i]
             total += gap * gap
         return total
 
     return distance
 
 
-def row_sums(profile: Profile, d: int) -> Any:
-    """Loop that adds the sums over a leaf to those of row i, and their sizes to its bounds."""
-    weights = _weights(profile, squared(d), np.float64)
-    weights_in_single = _weights(profile, _squared_in_single(d), np.float32)
+def rows_sums(profile: Profile, d: int, real: Any) -> Any:
+    """Loop over some rows that adds the sums over a leaf, and their sizes to the lower bounds.
 
-    @as_written
-    def add(forest: Any, rule: Any, leaf: Any, i: Any, width: Any, single: Any, work: Any) -> None:
-        if single:
-            weights_in_single(work.q32[i], work.x32, width, rule, work.u32)
-            _leave_out(forest, leaf, work.span[i], work.u32)
-            _add_products(work.u32, work.out32, width, rule, work.sums[i], work.least[i])
-        else:
-            weights(work.q[i], work.x, width, rule, work.u)
-            _leave_out(forest, leaf, work.span[i], work.u)
-            _add_products(work.u, work.out, width, rule, work.sums[i], work.least[i])
+    Its arguments are arrays alone: tuples of arrays are counted in and out at every call, which
+    takes longer than a leaf.
+    """
+    single = real is np.float32
+    distance = _squared_in_single(d) if single else squared(d, exact=not profile.has_cost)
+    weigh, zero = _weight(profile, real), real(0)
 
-    return add
-
-
-def _weights(profile: Profile, distance: Any, real: Any) -> Any:
-    weigh = _weight(profile, real)
-
-    @as_written
-    def weights(q: Any, x: Any, width: int, rule: Any, u: Any) -> None:
+    @in_any_order
+    def sum_rows(
+        chosen: Any,
+        width: Any,
+        q: Any,
+        x: Any,
+        out: Any,
+        u: Any,
+        scale: Any,
+        power: Any,
+        squares: Any,
+        skipped: Any,
+        skip_range: Any,
+        sums: Any,
+        least: Any,
+        doubt: Any,
+    ) -> None:
         prefer_wide_vectors()
-        power, scale = real(rule.power), rule.scale
-        for i in range(width):
-            u[i] = weigh(distance(q, x, i, scale), power)
-
-    return weights
-
-
-@as_written
-def _leave_out(forest: Any, leaf: Any, span: Any, u: Any) -> None:
-    """No weight for the keys that the row must not meet."""
-    if span[0] == span[1]:
-        return
-    place = first_of(forest.by_id, span[0], span[1], forest.start[leaf])
-    while place < span[1] and forest.by_id[place] < forest.stop[leaf]:
-        u[forest.by_id[place] - forest.start[leaf]] = 0
-        place += 1
-
-
-@in_any_order
-def _add_products(u: Any, out: Any, width: int, rule: Any, sums: Any, least: Any) -> None:
-    prefer_wide_vectors()
-    for j in range(out.shape[0]):
-        total = u[0] * 0
-        if j > 0 and rule.squares:
+        in_power = real(power)
+        for r in chosen:
+            mass, unsure = zero, zero
             for i in range(width):
-                total += u[i] * u[i] * out[j, i]
-        else:
-            for i in range(width):
-                total += u[i] * out[j, i]
-        sums[j] += total
-        least[j] += abs(total)
+                w, slope = weigh(distance(q, r, x, i, scale), in_power)
+                u[i] = w
+                mass += w * out[0, i]
+                unsure += slope * out[0, i]
+            if skip_range[r, 0] < skip_range[r, 1]:
+                for place in range(skip_range[r, 0], skip_range[r, 1]):
+                    u[skipped[place]] = zero
+                mass = zero
+                for i in range(width):
+                    mass += u[i] * out[0, i]
+            doubt[r] += unsure
+            sums[r, 0] += mass
+            least[r, 0] += mass
+            for j in range(1, out.shape[0]):
+                total = zero
+                if squares:
+                    for i in range(width):
+                        total += u[i] * u[i] * out[j, i]
+                else:
+                    for i in range(width):
+                        total += u[i] * out[j, i]
+                sums[r, j] += total
+                least[r, j] += abs(total)
+
+    return sum_rows

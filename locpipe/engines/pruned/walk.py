@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 
 from locpipe.engines.fused.compiled import as_written
-from locpipe.engines.pruned.bounds import box_gap, in_order, row_gap, totals
-from locpipe.engines.pruned.leaves import load_group, load_leaf
+from locpipe.engines.pruned.bounds import box_gap, in_order, totals
+from locpipe.engines.pruned.leaves import load_group, load_leaf, load_rows
 
 __all__ = ["children_first", "group_answer"]
 
 
-def group_answer(add_row: Any, reach: Any) -> Any:
+def group_answer(sum_rows: Any, sum_rows_in_single: Any, reach: Any) -> Any:
     """Loop that sums for some rows of the ordered queries, into `Work`."""
-    add_leaf = _leaf_adder(add_row)
+    add_leaf = _leaf_adder(sum_rows, sum_rows_in_single)
 
     @as_written
     def renew(rule: Any, work: Any, n_rows: Any, rest: Any) -> Any:
@@ -45,18 +45,23 @@ def group_answer(add_row: Any, reach: Any) -> Any:
     return answer_group
 
 
-def _leaf_adder(add_row: Any) -> Any:
+def _leaf_adder(sum_rows: Any, sum_rows_in_single: Any) -> Any:
     @as_written
     def add_leaf(
         forest: Any, rule: Any, queries: Any, rows: Any, leaf: Any, single: Any, work: Any
     ) -> None:
-        width = 0
-        for i in range(rows.size):
-            gap = row_gap(queries.data[rows[i]], forest.low[leaf], forest.high[leaf], rule.scale)
-            if gap <= work.reach[i]:
-                if width == 0:
-                    width = load_leaf(forest, rule, leaf, single, work)
-                add_row(forest, rule, leaf, i, width, single, work)
+        n = load_rows(forest, rule, queries, rows, leaf, work)
+        if n == 0:
+            return
+        width = load_leaf(forest, rule, leaf, single, work)
+        kernel = rule.scale, rule.power, rule.squares
+        state = work.skipped, work.skip_range, work.sums, work.least, work.doubt
+        if single:
+            pairs = work.q32, work.x32, work.out32, work.u32
+            sum_rows_in_single(work.chosen[:n], width, *pairs, *kernel, *state)
+        else:
+            pairs_64 = work.q, work.x, work.out, work.u
+            sum_rows(work.chosen[:n], width, *pairs_64, *kernel, *state)
 
     return add_leaf
 

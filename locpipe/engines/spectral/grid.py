@@ -149,7 +149,7 @@ def _tolerance(need: Need, peak: float) -> float:
 
 
 def _inverse_erfc(tail: float) -> float:
-    """Smallest tabulated x with ``erfc(x) <= tail``; by bisection, so that SciPy stays unloaded."""
+    """Smallest x with ``erfc(x) <= tail``, by bisection, so that SciPy stays unloaded."""
     low, high = 0.0, 10.0
     for _ in range(50):
         middle = (low + high) / 2

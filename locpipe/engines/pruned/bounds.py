@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from locpipe.engines.fused.compiled import as_written
+from locpipe.engines.pruned.entry import call_log_weight
 
-__all__ = ["Rule", "box_gap", "degree_of", "in_order", "reach", "row_gap", "totals"]
+__all__ = ["Rule", "box_gap", "degree_of", "in_order", "log_weight", "reach", "row_gap", "totals"]
 
 _SLACK = 1 + 1e-9
 """Room for the rounding of squared distances."""
@@ -41,6 +42,8 @@ class Rule(NamedTuple):
     care : float
         A quantity must be larger than this times the square root of its doubt to be summed in
         float32; infinite where nothing is.
+    log_weight, sums, sums32 : int
+        Addresses of the profile's functions.
     closed : bool
         Whether sums of 0 are true in float64: a compact profile, and no tiny weights or values.
     """
@@ -52,6 +55,9 @@ class Rule(NamedTuple):
     log_share: Any
     peak: Any
     care: Any
+    log_weight: Any
+    sums: Any
+    sums32: Any
     closed: Any
 
 
@@ -93,30 +99,32 @@ def _log_spare(rule: Any, least: Any, shift: Any, log_total: Any) -> Any:
     return spare
 
 
-def reach(log_weight: Any) -> Any:
+@as_written
+def reach(rule: Any, least: Any, shift: Any, log_total: Any) -> Any:
     """Squared distance from which on a row may do without keys, hardly too large.
 
-    A function of the rule, lower bounds of the row's quantities (n_quantities,) at ``exp(shift)``
-    over `Rule.size`, the shift, and the log totals of the keys.
+    `least` (n_quantities,) are lower bounds of the row's quantities at ``exp(shift)`` over
+    `Rule.size`, `log_total` the log totals of the keys.
     """
+    spare = _log_spare(rule, least, shift, log_total)
+    near, far = 0.0, 1.0
+    while log_weight(rule, far) > spare:
+        near, far = far, 4.0 * far
+        if far > 1e300:
+            return np.inf
+    for _ in range(12):
+        middle = 0.5 * (near + far)
+        if log_weight(rule, middle) > spare:
+            near = middle
+        else:
+            far = middle
+    return far * _SLACK
 
-    @as_written
-    def found(rule: Any, least: Any, shift: Any, log_total: Any) -> Any:
-        spare = _log_spare(rule, least, shift, log_total)
-        near, far = 0.0, 1.0
-        while log_weight(far, rule.power) > spare:
-            near, far = far, 4.0 * far
-            if far > 1e300:
-                return np.inf
-        for _ in range(12):
-            middle = 0.5 * (near + far)
-            if log_weight(middle, rule.power) > spare:
-                near = middle
-            else:
-                far = middle
-        return far * _SLACK
 
-    return found
+@as_written
+def log_weight(rule: Any, x: Any) -> Any:
+    """Log weight over that at distance 0."""
+    return call_log_weight(rule.log_weight, (x, rule.power))
 
 
 @as_written

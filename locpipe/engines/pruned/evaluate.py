@@ -9,10 +9,12 @@ import numpy as np
 
 from locpipe.engines.fused.profiles import Profile
 from locpipe.engines.pruned.bounds import Rule
+from locpipe.engines.pruned.entry import address_of
 from locpipe.engines.pruned.forest import Forest
 from locpipe.engines.pruned.kd import order_in_blocks
 from locpipe.engines.pruned.leaves import Work
 from locpipe.engines.pruned.loops import Queries, answer
+from locpipe.engines.pruned.sums import log_weight, rows_sums
 
 __all__ = ["quantities"]
 
@@ -46,7 +48,7 @@ def quantities(
         stop=groups.stop[leaves],
     )
     found = sums.copy(), shift.copy()
-    answer(profile, _read_only(forest), rule, ordered, _work(forest, n_quantities), *found)
+    answer(_read_only(forest), rule, ordered, _work(forest, n_quantities), *found)
     sums[order], shift[order] = found
     return sums, rule.size, shift
 
@@ -62,6 +64,9 @@ def _rule(forest: Forest, profile: Profile, scale: Any, rtol: float) -> Rule:
         log_share=log(rtol / 8),
         peak=float(forest.log_peak[forest.roots].max(initial=-np.inf)),
         care=_ERROR / rtol if rtol >= _ERROR and profile.name != "uniform" else np.inf,
+        log_weight=address_of(log_weight(profile.bare)),
+        sums=address_of(rows_sums(profile.bare, len(scale), np.float64)),
+        sums32=address_of(rows_sums(profile.bare, len(scale), np.float32)),
         closed=not profile.has_cost and _is_tame(forest),
     )
 

@@ -8,65 +8,57 @@ from typing import Any
 import numpy as np
 
 from locpipe.engines.fused.compiled import as_written
-from locpipe.engines.pruned.bounds import degree_of, row_gap, totals
+from locpipe.engines.pruned.bounds import degree_of, log_weight, reach, row_gap, totals
 from locpipe.engines.pruned.leaves import first_of, scaled
 from locpipe.engines.pruned.walk import children_first
 
-__all__ = ["row_answer"]
+__all__ = ["answer_row"]
 
 
-def row_answer(distance: Any, log_weight: Any, reach: Any) -> Any:
-    """Loop that sums for one row at ``exp(shift)``, and returns the shift.
-
-    The shift is the largest log weight, ``-inf`` where there is none.
-    """
-    log_weights = _log_weights(distance, log_weight)
-
-    @as_written
-    def answer_row(forest: Any, rule: Any, data: Any, r: Any, span: Any, sums: Any) -> Any:
-        row = data[r]
-        everything, least = totals(forest, forest.roots), np.zeros(sums.size)
-        depth, shift, limit = forest.roots.size, -np.inf, np.inf
-        waiting = np.empty(depth + 64, np.int64)
-        for i in range(depth):
-            waiting[i] = forest.roots[i]
-        for j in range(sums.size):
-            sums[j] = 0.0
-        while depth:
-            depth -= 1
-            node = waiting[depth]
-            if row_gap(row, forest.low[node], forest.high[node], rule.scale) > limit:
-                continue
-            if forest.right[node] >= 0:
-                near, far = children_first(forest, node, row, row, rule.scale)
-                waiting[depth], waiting[depth + 1] = far, near
-                depth += 2
-                continue
-            logs = log_weights(forest, rule, data, r, span, node)
-            shift = _add(forest, rule, logs, node, shift, sums, least)
-            if shift > -np.inf:
-                limit = reach(rule, least, shift, everything)
-        return shift
-
-    return answer_row
+@as_written
+def answer_row(forest: Any, rule: Any, row: Any, span: Any, sums: Any) -> Any:
+    """Sums of one row at ``exp(shift)``; the shift: the largest log weight, ``-inf`` of none."""
+    everything, least = totals(forest, forest.roots), np.zeros(sums.size)
+    depth, shift, limit = forest.roots.size, -np.inf, np.inf
+    waiting = np.empty(depth + 64, np.int64)
+    for i in range(depth):
+        waiting[i] = forest.roots[i]
+    for j in range(sums.size):
+        sums[j] = 0.0
+    while depth:
+        depth -= 1
+        node = waiting[depth]
+        if row_gap(row, forest.low[node], forest.high[node], rule.scale) > limit:
+            continue
+        if forest.right[node] >= 0:
+            near, far = children_first(forest, node, row, row, rule.scale)
+            waiting[depth], waiting[depth + 1] = far, near
+            depth += 2
+            continue
+        logs = _log_weights(forest, rule, row, span, node)
+        shift = _add(forest, rule, logs, node, shift, sums, least)
+        if shift > -np.inf:
+            limit = reach(rule, least, shift, everything)
+    return shift
 
 
-def _log_weights(distance: Any, log_weight: Any) -> Any:
-    @as_written
-    def log_weights(forest: Any, rule: Any, data: Any, r: Any, span: Any, leaf: Any) -> Any:
-        start, stop = forest.start[leaf], forest.stop[leaf]
-        logs = np.empty(stop - start)
-        for i in range(start, stop):
-            logs[i - start] = log_weight(distance(data, r, forest.data, i, rule.scale), rule.power)
-            if forest.log_weight.size:
-                logs[i - start] += forest.log_weight[i]
-        place = first_of(forest.by_id, span[0], span[1], start)
-        while place < span[1] and forest.by_id[place] < stop:
-            logs[forest.by_id[place] - start] = -np.inf
-            place += 1
-        return logs
-
-    return log_weights
+@as_written
+def _log_weights(forest: Any, rule: Any, row: Any, span: Any, leaf: Any) -> Any:
+    start, stop = forest.start[leaf], forest.stop[leaf]
+    logs = np.empty(stop - start)
+    for i in range(start, stop):
+        x = 0.0
+        for j in range(row.size):
+            gap = (row[j] - forest.data[j, i]) / rule.scale[j]
+            x += gap * gap
+        logs[i - start] = log_weight(rule, x)
+        if forest.log_weight.size:
+            logs[i - start] += forest.log_weight[i]
+    place = first_of(forest.by_id, span[0], span[1], start)
+    while place < span[1] and forest.by_id[place] < stop:
+        logs[forest.by_id[place] - start] = -np.inf
+        place += 1
+    return logs
 
 
 @as_written

@@ -237,7 +237,7 @@ def _log_sums(blocks: Any, logs: Any) -> tuple[Any, Any]:
 
 @lru_cache(maxsize=1)
 def _fill_up() -> Any:
-    return entry("fill_up", (types.int64[::1], types.float64[::1], types.float64[::1]), _fill)
+    return entry("fill_up", types.void(types.int64[::1], *(types.float64[::1],) * 2), _fill)
 
 
 def _fill(right: Any, peak: Any, total: Any) -> None:

@@ -60,7 +60,7 @@ def order_in_blocks(points: Any, scale: Any, size: int) -> Blocks:
 def _order() -> Any:
     integers, rows = types.int64[::1], types.float64[:, ::1]
     kinds = rows, types.float64[::1], types.int64, *(integers,) * 4, rows, rows
-    return entry("order", kinds, _fill)
+    return entry("order", types.void(*kinds), _fill)
 
 
 def _fill(

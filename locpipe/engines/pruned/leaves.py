@@ -29,7 +29,7 @@ class Work(NamedTuple):
     q32, x32, out32, u32 : float32 arrays
         The same, with coordinates about the centre of the group in units of the scale.
     sums, least : float64 arrays (group, n_quantities)
-        Sums so far, and lower bounds of the sums of the sizes.
+        Sums so far, and with sizes in place of values.
     doubt : float64 array (group,)
         What a relative error of 1 in squared distances would do to the mass.
     reach : float64 array (group,)

@@ -7,16 +7,13 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import typeof
+from numba import typeof, types
 
 from locpipe.engines.fused.compiled import as_written
-from locpipe.engines.fused.profiles import Profile
-from locpipe.engines.pruned.bounds import reach
 from locpipe.engines.pruned.entry import entry
-from locpipe.engines.pruned.far import row_answer
+from locpipe.engines.pruned.far import answer_row
 from locpipe.engines.pruned.leaves import excluded
-from locpipe.engines.pruned.sums import log_weight, rows_sums, squared
-from locpipe.engines.pruned.walk import group_answer
+from locpipe.engines.pruned.walk import answer_group
 
 __all__ = ["Queries", "answer"]
 
@@ -45,44 +42,36 @@ class Queries(NamedTuple):
     stop: Any
 
 
-def answer(profile: Profile, *arguments: Any) -> None:
-    """Sums of all rows, compiled on first use for the profile and the kinds of the arguments.
+def answer(*arguments: Any) -> None:
+    """Sums of all rows, compiled on first use for the kinds of the arguments.
 
     Parameters
     ----------
-    profile : Profile
     arguments
         ``(forest, rule, queries, work, sums, shift)``: the results are float64 arrays
         (n, n_quantities) at ``exp(shift)``, and the shifts (n,).
     """
-    kinds = tuple(typeof(argument) for argument in arguments)
-    d = arguments[0].data.shape[0]
-    _compiled(profile.bare, d, kinds)(*arguments)
+    _compiled(tuple(typeof(argument) for argument in arguments))(*arguments)
 
 
-@lru_cache(maxsize=256)
-def _compiled(profile: Profile, d: int, kinds: tuple[Any, ...]) -> Any:
-    logs = log_weight(profile)
-    in_reach = reach(logs)
-    double, single = (rows_sums(profile, d, real) for real in (np.float64, np.float32))
-    sum_group = group_answer(double, single, in_reach)
-    sum_row = row_answer(squared(d, exact=True), logs, in_reach)
+@lru_cache(maxsize=16)
+def _compiled(kinds: tuple[Any, ...]) -> Any:
+    return entry("walk", types.void(*kinds), _answer)
 
-    def sum_all(forest: Any, rule: Any, queries: Any, work: Any, sums: Any, shift: Any) -> None:
-        for group in range(queries.start.size):
-            rows = np.arange(queries.start[group], queries.stop[group])
-            in_single = rule.care < np.inf and _is_narrow(queries.data, rows, rule.scale)
-            while rows.size:
-                sum_group(forest, rule, queries, rows, in_single, work)
-                rows = _keep(rule, work, rows, in_single, sums, shift)
-                if not in_single:
-                    break
-                in_single = False
-            for row in rows:
-                span = excluded(forest, queries, row)
-                shift[row] = sum_row(forest, rule, queries.data, row, span, sums[row])
 
-    return entry(f"{profile.name}_{d}", kinds, sum_all)
+def _answer(forest: Any, rule: Any, queries: Any, work: Any, sums: Any, shift: Any) -> None:
+    for group in range(queries.start.size):
+        rows = np.arange(queries.start[group], queries.stop[group])
+        single = rule.care < np.inf and _is_narrow(queries.data, rows, rule.scale)
+        while rows.size:
+            answer_group(forest, rule, queries, rows, single, work)
+            rows = _keep(rule, work, rows, single, sums, shift)
+            if not single:
+                break
+            single = False
+        for row in rows:
+            span = excluded(forest, queries, row)
+            shift[row] = answer_row(forest, rule, queries.data[row], span, sums[row])
 
 
 @as_written

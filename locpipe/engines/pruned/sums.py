@@ -3,31 +3,39 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from math import log
 from typing import Any
 
 import numpy as np
+from numba import types
 
 from locpipe.engines.fused.compiled import as_written, in_any_order, prefer_wide_vectors
 from locpipe.engines.fused.exponential import two_to_minus
 from locpipe.engines.fused.profiles import Profile
 from locpipe.engines.fused.small_weights import cost, weight
+from locpipe.engines.pruned.entry import entry
 
-__all__ = ["log_weight", "rows_sums", "squared"]
+__all__ = ["log_weight", "rows_sums"]
 
 _LOG_2 = log(2.0)
 
 
+@lru_cache(maxsize=64)
 def log_weight(profile: Profile) -> Any:
     """Log weight over that at distance 0, as a function of ``(x, power)``."""
+    number = types.float64
+    return entry(f"log_{profile.name}", number(number, number), _log_weight(profile))
+
+
+def _log_weight(profile: Profile) -> Any:
     if profile.name == "logistic":
         return _log_logistic
     if profile.has_cost:
         price = cost(profile, np.float64)
-        return as_written(lambda x, power: -_LOG_2 * price(x, power))
+        return lambda x, power: -_LOG_2 * price(x, power)
     plain = weight(profile, np.float64)
 
-    @as_written
     def log_of_weight(x: Any, power: Any) -> Any:
         w = plain(x)[0]
         return math.log(w) if w > 0 else -np.inf
@@ -35,7 +43,6 @@ def log_weight(profile: Profile) -> Any:
     return log_of_weight
 
 
-@as_written
 def _log_logistic(x: Any, power: Any) -> Any:
     u = _LOG_2 * math.sqrt(x)
     return 2 * (_LOG_2 - math.log1p(math.exp(-u))) - u
@@ -75,49 +82,32 @@ def _logistic(real: Any) -> Any:
     return logistic
 
 
-def squared(d: int, *, exact: bool) -> Any:
-    """Squared distance of row r from key i of a leaf.
+def _squared(d: int, real: Any, *, exact: bool) -> Any:
+    """Squared distance of row r from key i of a leaf; in units of the scale already in float32.
 
     Where it is exact it is that of the reference to the bit, which profiles with an edge need.
     """
+    zero, single = real(0), real is np.float32
 
-    @(as_written if exact else in_any_order)
-    def distance(q: Any, r: Any, x: Any, i: Any, scale: Any) -> Any:
-        total = 0.0
-        for j in range(d):
-            gap = (q[r, j] - x[j, i]) / scale[j]
-            total += gap * gap
-        return total
-
-    return distance
-
-
-def _squared_in_single(d: int) -> Any:
-    """The same where coordinates are in units of the scale."""
-    zero = np.float32(0)
-
-    @in_any_order
+    @(as_written if exact and not single else in_any_order)
     def distance(q: Any, r: Any, x: Any, i: Any, scale: Any) -> Any:
         total = zero
         for j in range(d):
             gap = q[r, j] - x[j, i]
+            if not single:
+                gap /= scale[j]
             total += gap * gap
         return total
 
     return distance
 
 
+@lru_cache(maxsize=256)
 def rows_sums(profile: Profile, d: int, real: Any) -> Any:
-    """Loop over some rows that adds the sums over a leaf, and their sizes to the lower bounds.
-
-    Its arguments are arrays alone: tuples of arrays are counted in and out at every call, which
-    takes longer than a leaf.
-    """
-    single = real is np.float32
-    distance = _squared_in_single(d) if single else squared(d, exact=not profile.has_cost)
+    """Loop over some rows that adds the sums over a leaf, and those of the sizes."""
+    distance = _squared(d, real, exact=not profile.has_cost)
     weigh, zero = _weight(profile, real), real(0)
 
-    @in_any_order
     def sum_rows(
         chosen: Any,
         width: Any,
@@ -153,14 +143,25 @@ def rows_sums(profile: Profile, d: int, real: Any) -> Any:
             sums[r, 0] += mass
             least[r, 0] += mass
             for j in range(1, out.shape[0]):
-                total = zero
+                total, size = zero, zero
                 if squares:
                     for i in range(width):
                         total += u[i] * u[i] * out[j, i]
+                    size = total
                 else:
                     for i in range(width):
                         total += u[i] * out[j, i]
+                        size += u[i] * abs(out[j, i])
                 sums[r, j] += total
-                least[r, j] += abs(total)
+                least[r, j] += size
 
-    return sum_rows
+    return entry(f"sums_{profile.name}_{d}_{real.__name__}", _signature(real), sum_rows)
+
+
+def _signature(real: Any) -> Any:
+    """As `walk` passes them: the rows, arrays of `Work`, numbers of `Rule`."""
+    f8, i8, boolean = types.float64, types.int64, types.boolean
+    kind = types.float32 if real is np.float32 else f8
+    tile = kind[:, ::1], kind[:, ::1], kind[:, ::1], kind[::1]
+    left_out, found = (i8[::1], i8[:, ::1]), (f8[:, ::1], f8[:, ::1], f8[::1])
+    return types.void(i8[::1], i8, *tile, f8[::1], f8, boolean, *left_out, *found)

@@ -7,63 +7,55 @@ from typing import Any
 import numpy as np
 
 from locpipe.engines.fused.compiled import as_written
-from locpipe.engines.pruned.bounds import box_gap, in_order, totals
+from locpipe.engines.pruned.bounds import box_gap, in_order, reach, totals
+from locpipe.engines.pruned.entry import call_sums
 from locpipe.engines.pruned.leaves import load_group, load_leaf, load_rows
 
-__all__ = ["children_first", "group_answer"]
+__all__ = ["answer_group", "children_first"]
 
 
-def group_answer(sum_rows: Any, sum_rows_in_single: Any, reach: Any) -> Any:
-    """Loop that sums for some rows of the ordered queries, into `Work`."""
-    add_leaf = _leaf_adder(sum_rows, sum_rows_in_single)
-
-    @as_written
-    def renew(rule: Any, work: Any, n_rows: Any, rest: Any) -> Any:
-        limit = 0.0
-        for i in range(n_rows):
-            work.reach[i] = reach(rule, work.least[i], rule.peak, rest)
-            limit = max(limit, work.reach[i])
-        return limit
-
-    @as_written
-    def answer_group(
-        forest: Any, rule: Any, queries: Any, rows: Any, single: Any, work: Any
-    ) -> None:
-        load_group(forest, rule, queries, rows, work)
-        first = _nearest_leaf(forest, work.low, work.high, rule.scale)
-        add_leaf(forest, rule, queries, rows, first, single, work)
-        limit = renew(rule, work, rows.size, totals(forest, forest.roots))
-        n = _find_leaves(forest, work, rule.scale, limit, first)
-        rest, order = totals(forest, work.leaves[:n]), in_order(work.gaps[:n])
-        due = 0
-        for i in range(n):
-            if i == due:
-                limit, due = renew(rule, work, rows.size, rest), max(4, 2 * due)
-            if work.gaps[order[i]] <= limit:
-                add_leaf(forest, rule, queries, rows, work.leaves[order[i]], single, work)
-
-    return answer_group
+@as_written
+def answer_group(forest: Any, rule: Any, queries: Any, rows: Any, single: Any, work: Any) -> None:
+    """Sums of some rows of the ordered queries, into `work`."""
+    load_group(forest, rule, queries, rows, work)
+    first = _nearest_leaf(forest, work.low, work.high, rule.scale)
+    _add_leaf(forest, rule, queries, rows, first, single, work)
+    limit = _renew(rule, work, rows.size, totals(forest, forest.roots))
+    n = _find_leaves(forest, work, rule.scale, limit, first)
+    rest, order = totals(forest, work.leaves[:n]), in_order(work.gaps[:n])
+    due = 0
+    for i in range(n):
+        if i == due:
+            limit, due = _renew(rule, work, rows.size, rest), max(4, 2 * due)
+        if work.gaps[order[i]] <= limit:
+            _add_leaf(forest, rule, queries, rows, work.leaves[order[i]], single, work)
 
 
-def _leaf_adder(sum_rows: Any, sum_rows_in_single: Any) -> Any:
-    @as_written
-    def add_leaf(
-        forest: Any, rule: Any, queries: Any, rows: Any, leaf: Any, single: Any, work: Any
-    ) -> None:
-        n = load_rows(forest, rule, queries, rows, leaf, work)
-        if n == 0:
-            return
-        width = load_leaf(forest, rule, leaf, single, work)
-        kernel = rule.scale, rule.power, rule.squares
-        state = work.skipped, work.skip_range, work.sums, work.least, work.doubt
-        if single:
-            pairs = work.q32, work.x32, work.out32, work.u32
-            sum_rows_in_single(work.chosen[:n], width, *pairs, *kernel, *state)
-        else:
-            pairs_64 = work.q, work.x, work.out, work.u
-            sum_rows(work.chosen[:n], width, *pairs_64, *kernel, *state)
+@as_written
+def _renew(rule: Any, work: Any, n_rows: Any, rest: Any) -> Any:
+    limit = 0.0
+    for i in range(n_rows):
+        work.reach[i] = reach(rule, work.least[i], rule.peak, rest)
+        limit = max(limit, work.reach[i])
+    return limit
 
-    return add_leaf
+
+@as_written
+def _add_leaf(
+    forest: Any, rule: Any, queries: Any, rows: Any, leaf: Any, single: Any, work: Any
+) -> None:
+    n = load_rows(forest, rule, queries, rows, leaf, work)
+    if n == 0:
+        return
+    chosen, width = work.chosen[:n], load_leaf(forest, rule, leaf, single, work)
+    numbers = rule.scale, rule.power, rule.squares
+    state = work.skipped, work.skip_range, work.sums, work.least, work.doubt
+    if single:
+        tile = work.q32, work.x32, work.out32, work.u32
+        call_sums(rule.sums32, (chosen, width, *tile, *numbers, *state))
+    else:
+        tile_64 = work.q, work.x, work.out, work.u
+        call_sums(rule.sums, (chosen, width, *tile_64, *numbers, *state))
 
 
 @as_written

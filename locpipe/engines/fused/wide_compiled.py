@@ -9,25 +9,25 @@ import numpy as np
 from numba import from_dtype, njit, types
 from numba.extending import intrinsic
 
-from locpipe.engines.fused.compiled import compiled
+from locpipe.engines.fused.compiled import compiled, in_any_order, prefer_wide_vectors
 from locpipe.engines.fused.exponential import FLOOR, two_to_minus
 
 __all__ = [
     "HOPELESS",
     "accumulate",
+    "largest_by_column",
     "ready",
-    "repair",
     "squares_from_differences",
     "squares_from_products",
     "weigh",
+    "weigh_and_repair",
 ]
 
 HOPELESS = 2**40
 """Count of the doubtful pairs of a row whose logs are not even nearly right."""
-_CHUNK = 64
 
-_FAST = {"reassoc", "contract", "nsz", "arcp"}
 _LOG2_E = float(np.log2(np.e))
+_CHUNK = 64
 
 
 def _matrix(real: Any) -> Any:
@@ -76,59 +76,178 @@ def ready(source: Any, real: Any) -> Any:
     return compiled(f"wide-ready-{source.__name__}-{real.__name__}", signature, make_ready)
 
 
-@lru_cache
-def weigh(real: Any, with_squares: bool, watched: bool) -> Any:
-    """Logs of weights in base 2 become weights, in place, with sums of them.
+def _largest(numbers: Any) -> Any:
+    top = numbers[0]
+    for j in range(1, numbers.size):
+        top = _larger(numbers[j], top)
+    return top
 
-    ``weigh(tile, added, rounding, terms, worst, shift, factor, mass, squares)``: `added` belongs to
-    the keys.  Sums stand at ``2 ** shift``, more than any weight so far, even if rounding made it
-    half as large as it is; `factor` is what sums at the old shift are multiplied by.  `worst` is
-    the row's largest product of a weight and the variance of its log, where it is `watched`.
+
+def _largest_log(row: Any, added: Any) -> Any:
+    top = row[0] + added[0]
+    for j in range(1, row.size):
+        top = _larger(row[j] + added[j], top)
+    return top
+
+
+def _weights_of_row(real: Any, with_squares: bool, watched: bool) -> Any:
+    """Logs of weights become weights at ``2 ** base``; ``(mass, squares, largest doubt)``.
+
+    The doubt of a pair is the product of its weight and the variance of its log.
     """
-    power, least, zero, one = two_to_minus(real), real(FLOOR[real]), real(0), real(1)
+    power, least, zero = two_to_minus(real), real(FLOOR[real]), real(0)
     # Squares below the least normal number would be slow, and nothing beside that of the largest.
     least_squared = least / real(2)
-    floor = real(-1e15)
+    masked = real(-1e15)
+
+    @in_any_order
+    def weights(
+        row: Any, added: Any, base: Any, rounding: Any, terms: Any, doubts: Any
+    ) -> tuple[Any, Any, Any]:
+        prefer_wide_vectors()
+        mass, squares, most = zero, zero, zero
+        for j in range(row.size):
+            t = base - (row[j] + added[j])
+            w = power(t)
+            w = w if t < least else zero
+            if watched:
+                product = _larger(row[j], masked)
+                doubt = w * (product * product * terms + rounding[j])
+                doubts[j] = doubt
+                most = _larger(doubt, most)
+            row[j] = w
+            mass += w
+            if with_squares:
+                w = w if t < least_squared else zero
+                squares += w * w
+        return mass, squares, most
+
+    return weights
+
+
+@lru_cache
+def weigh(real: Any, with_squares: bool) -> Any:
+    """Logs of weights in base 2 become weights, in place, with sums of them.
+
+    ``weigh(tile, added, shift, factor, mass, squares)``: `added` belongs to the keys.  Sums stand
+    at ``2 ** shift``, more than any weight so far; `factor` is what sums at the old shift are
+    multiplied by.
+    """
+    weights, rise = _weights_of_row(real, with_squares, False), _rise(real)
+
+    def weigh_tile(tile: Any, added: Any, shift: Any, factor: Any, mass: Any, squares: Any) -> None:
+        for i in range(tile.shape[0]):
+            if rise(tile[i], added, shift, factor, i):
+                of_row = weights(tile[i], added, real(shift[i]), added, real(0), added)
+                mass[i] = mass[i] * factor[i] + of_row[0]
+                squares[i] = squares[i] * factor[i] * factor[i] + of_row[1]
+
+    signature = types.void(_matrix(real), _read(real, 1), *(_SUM,) * 4)
+    return compiled(f"wide-weigh-{real.__name__}-{int(with_squares)}", signature, weigh_tile)
+
+
+def _rise(real: Any) -> Any:
+    """Bring the shift of row i above its logs; False for a row without weights, which becomes 0.
+
+    A weight that rounding made up to half as large as it is still has a place below the shift.
+    """
+    largest_log, zero, one = in_any_order(_largest_log), real(0), real(1)
+
+    @in_any_order
+    def rise(row: Any, added: Any, shift: Any, factor: Any, i: int) -> bool:
+        prefer_wide_vectors()
+        top = largest_log(row, added)
+        factor[i] = 1.0
+        if top == -np.inf:
+            row[:] = zero
+            return False
+        if top > shift[i]:
+            factor[i] = 2.0 ** (shift[i] - np.float64(top + one))
+            shift[i] = top + one
+        return True
+
+    return rise
+
+
+@lru_cache
+def weigh_and_repair(source: Any, real: Any, with_squares: bool) -> Any:
+    """As `weigh`, with the weights that matter anew from exact logs where rounding would show.
+
+    Errors of pairs are independent, so those of weights w with ``w variance <= mass`` (variance of
+    the log in units of ``rtol^2``) add up to at most rtol of the mass.  All others are computed
+    anew, until they are `most` in a row; `repaired` counts them.  A row whose logs are not nearly
+    right, by the variance `hopeless`, gets more than any number.
+    """
+    weights, rise = _weights_of_row(real, with_squares, True), _rise(real)
+    exact_log, power = _exact_log(), two_to_minus(np.float64)
+    largest = in_any_order(_largest)
 
     def weigh_tile(
-        tile: Any, added: Any, rounding: Any, terms: Any, worst: Any, shift: Any, factor: Any,
-        mass: Any, squares: Any,
+        tile: Any, added: Any, shift: Any, factor: Any, mass: Any, squares: Any, repaired: Any,
+        rounding: Any, terms: Any, hopeless: Any, most: Any, q: Any, k: Any, scale: Any,
+        is_dot: bool, of_keys: Any, own: Any,
     ) -> None:  # fmt: skip
+        doubts = np.empty(tile.shape[1], dtype=real)
         for i in range(tile.shape[0]):
             row = tile[i]
-            top = row[0] + added[0]
-            for j in range(1, row.size):
-                top = _larger(row[j] + added[j], top)
-            factor[i] = 1.0
-            if top > shift[i]:
-                factor[i] = 2.0 ** (shift[i] - np.float64(top + one))
-                shift[i] = top + one
-            if top == -np.inf:
-                row[:], worst[i] = zero, zero
+            if not rise(row, added, shift, factor, i):
                 continue
-            base = real(shift[i])
-            total, total2, most = zero, zero, zero
-            for j in range(row.size):
-                t = base - (row[j] + added[j])
-                w = power(t)
-                w = w if t < least else zero
-                if watched:
-                    product = _larger(row[j], floor)
-                    most = _larger(w * (product * product * terms + rounding[j]), most)
-                row[j] = w
-                total += w
-                if with_squares:
-                    w = w if t < least_squared else zero
-                    total2 += w * w
-            worst[i] = most
-            mass[i] = mass[i] * factor[i] + total
-            if with_squares:
-                squares[i] = squares[i] * factor[i] * factor[i] + total2
+            of_row = weights(row, added, real(shift[i]), rounding, terms, doubts)
+            mass[i] = mass[i] * factor[i] + of_row[0]
+            squares[i] = squares[i] * factor[i] * factor[i] + of_row[1]
+            if of_row[2] <= mass[i] or repaired[i] > most:
+                continue
+            for start in range(0, row.size, _CHUNK):
+                stop = min(start + _CHUNK, row.size)
+                worst = largest(doubts[start:stop])
+                for j in range(start, stop if worst > mass[i] else start):
+                    if doubts[j] <= mass[i]:
+                        continue
+                    w = np.float64(row[j])
+                    repaired[i] += 1 if doubts[j] < hopeless * w else HOPELESS
+                    log = (exact_log(q[i], k[j], scale, is_dot) - own[i]) * _LOG2_E
+                    right = power(max(shift[i] - of_keys[j] - log, 0.0))
+                    row[j] = right
+                    mass[i] += right - w
+                    squares[i] += right * right - w * w
 
-    name = f"wide-weigh-{real.__name__}-{int(with_squares)}{int(watched)}"
-    keys = (_read(real, 1), _read(real, 1), from_dtype(np.dtype(real)))
-    signature = types.void(_matrix(real), *keys, *(_SUM,) * 5)
+    keys, variances = _read(real, 1), (from_dtype(np.dtype(real)), types.float64, types.float64)
+    pairs = (_read(source, 2), _read(source, 2), _NUMBERS, types.boolean, _NUMBERS, _NUMBERS)
+    signature = types.void(_matrix(real), keys, *(_SUM,) * 4, _COUNT, keys, *variances, *pairs)
+    name = f"wide-weigh-and-repair-{source.__name__}-{real.__name__}-{int(with_squares)}"
     return compiled(name, signature, weigh_tile)
+
+
+def _exact_log() -> Any:
+    """Log of a weight from a pair's coordinates, in float64."""
+
+    @in_any_order
+    def exact(q: Any, k: Any, factor: Any, is_dot: bool) -> Any:
+        prefer_wide_vectors()
+        total = 0.0
+        if is_dot:
+            for f in range(q.size):
+                total += np.float64(q[f]) * factor[f] * np.float64(k[f])
+            return total
+        for f in range(q.size):
+            gap = (np.float64(q[f]) - np.float64(k[f])) * factor[f]
+            total += gap * gap
+        return -0.5 * total
+
+    return exact
+
+
+@lru_cache
+def largest_by_column(real: Any) -> Any:
+    """``largest_by_column(values, sizes)``: sizes of the columns' largest numbers, into zeros."""
+
+    def look(values: Any, sizes: Any) -> None:
+        for i in range(values.shape[0]):
+            for o in range(sizes.size):
+                sizes[o] = _larger(abs(values[i, o]), sizes[o])
+
+    signature = types.void(_read(real, 2), from_dtype(np.dtype(real))[::1])
+    return compiled(f"wide-largest-{real.__name__}", signature, look)
 
 
 @lru_cache
@@ -205,81 +324,3 @@ def squares_from_products(source: Any) -> Any:
     numbers, rows = (_NUMBERS,) * 6, (_read(source, 2), _read(source, 2))
     signature = types.void(_matrix(np.float64), *numbers, *rows, *(_NUMBERS,) * 3, _COUNT)
     return compiled(f"wide-squares-from-products-{source.__name__}", signature, squares)
-
-
-@njit(fastmath=_FAST, inline="always")
-def _exact_log(q: Any, k: Any, factor: Any, is_dot: bool) -> Any:
-    total = 0.0
-    if is_dot:
-        for f in range(q.size):
-            total += np.float64(q[f]) * factor[f] * np.float64(k[f])
-        return total
-    for f in range(q.size):
-        gap = (np.float64(q[f]) - np.float64(k[f])) * factor[f]
-        total += gap * gap
-    return -0.5 * total
-
-
-@njit(inline="always")
-def _least_weight(mass: Any, reach: Any, terms: Any, rounding: Any) -> Any:
-    """A weight that no weight below it matters more than: ``w (terms product^2 + rounding)``.
-
-    Steps towards the solution of an equation from above, and half of the last one.
-    """
-    w = mass / (terms * reach * reach + rounding)
-    for _ in range(3):
-        product = reach + abs(np.log2(w))
-        w = mass / (terms * product * product + rounding)
-    return 0.5 * w
-
-
-@lru_cache
-def repair(source: Any, real: Any) -> Any:
-    """Weights that matter, anew from exact logs, where products are not right enough.
-
-    Errors of pairs are independent, so those of weights w with ``w variance <= mass`` (variance of
-    the log in units of ``rtol^2``) add up to at most rtol of the mass.  All others are computed
-    anew, until they are `most` in a row; `repaired` counts them.  A row whose logs are not nearly
-    right, by the variance `hopeless`, gets more than any number.
-    """
-    power = two_to_minus(np.float64)
-
-    def repair_tile(
-        tile: Any, worst: Any, shift: Any, mass: Any, squares: Any, repaired: Any, q: Any, k: Any,
-        factor: Any, is_dot: bool, added: Any, own: Any, sums: Any, rounding: Any, terms: Any,
-        hopeless: Any, most: Any,
-    ) -> None:  # fmt: skip
-        reach, most_rounding = np.float64(abs(sums[0])), np.float64(rounding[0])
-        for j in range(1, sums.size):
-            reach = max(reach, abs(sums[j]))
-            most_rounding = max(most_rounding, rounding[j])
-        for i in range(tile.shape[0]):
-            if worst[i] <= mass[i] or repaired[i] > most:
-                continue
-            row = tile[i]
-            low = real(_least_weight(mass[i], abs(shift[i]) + reach, terms, most_rounding))
-            for start in range(0, row.size, _CHUNK):
-                stop = min(start + _CHUNK, row.size)
-                top = row[start]
-                for j in range(start + 1, stop):
-                    top = _larger(row[j], top)
-                for j in range(start, stop if top > low else start):
-                    if row[j] <= low:
-                        continue
-                    w = np.float64(row[j])
-                    product = np.log2(w) + shift[i] - sums[j]
-                    variance = product * product * terms + rounding[j]
-                    if w * variance <= mass[i]:
-                        continue
-                    repaired[i] += 1 if variance < hopeless else HOPELESS
-                    exact = (_exact_log(q[i], k[j], factor, is_dot) - own[i]) * _LOG2_E
-                    right = power(max(shift[i] - added[j] - exact, 0.0))
-                    row[j] = right
-                    mass[i] += right - w
-                    squares[i] += right * right - w * w
-
-    pairs = (_read(source, 2), _read(source, 2), _NUMBERS, types.boolean)
-    keys = (_NUMBERS, _NUMBERS, _read(real, 1), _read(real, 1))
-    sums = (*(_SUM,) * 4, _COUNT)
-    signature = types.void(_matrix(real), *sums, *pairs, *keys, *(types.float64,) * 3)
-    return compiled(f"wide-repair-{source.__name__}-{real.__name__}", signature, repair_tile)

@@ -60,14 +60,16 @@ def _ways(rows: Rows, rtol: float) -> list[Way]:
 
 
 def _fits_single(rows: Rows, rtol: float) -> bool:
-    values = rows.k_block.values
     if rtol < _SINGLE_RTOL:
         return False
-    if values is None:
+    if rows.k_block.values is None:
         return True
-    largest = np.maximum(values.max(axis=0), -values.min(axis=0))
-    in_range = (largest > 1 / _SINGLE_RANGE) & (largest < _SINGLE_RANGE)
-    return bool(np.all(in_range | (largest == 0)))
+    real: Any = np.float32 if rows.k_block.values.dtype == np.float32 else np.float64
+    values = np.ascontiguousarray(rows.k_block.values, dtype=real)
+    sizes: Numbers = np.zeros(values.shape[1], dtype=real)
+    loops.largest_by_column(real)(values, sizes)
+    in_range = (sizes > 1 / _SINGLE_RANGE) & (sizes < _SINGLE_RANGE)
+    return bool(np.all(in_range | (sizes == 0)))
 
 
 def _fold(state: Any, rows: Rows, ways: list[Way]) -> State:
@@ -97,8 +99,8 @@ class _Sums:
     ----------
     shift, mass, squares : float64 arrays (n_queries,)
     moment : float64 array (n_queries, n_outputs)
-    worst, factor : float64 arrays (n_queries,)
-        What rounding may have done in the tile, and what its largest log made of earlier sums.
+    factor : float64 array (n_queries,)
+        What the largest log in the last tile made of earlier sums.
     doubtful : int64 array (n_queries,)
         Pairs so far in which rounding would have shown.
     """
@@ -107,7 +109,6 @@ class _Sums:
     mass: Numbers
     squares: Numbers
     moment: Numbers
-    worst: Numbers
     factor: Numbers
     doubtful: Numbers
 
@@ -121,10 +122,15 @@ class _Sums:
         factor = np.where(some, np.exp2(old - new), 0.0)
         squares = state.mass_of_squares if isinstance(state, LogMassState) else state.mass
         moment = state.moment if isinstance(state, WeightedMeanState) else np.empty((len(some), 0))
-        shift, worst = np.where(some, new, -np.inf), np.zeros(len(some))
+        shift = np.where(some, new, -np.inf)
         mass, doubtful = state.mass * factor, np.zeros(len(some), dtype=np.int64)
         moment = moment * factor[:, None]
-        return cls(shift, mass, squares * factor * factor, moment, worst, factor, doubtful)
+        return cls(shift, mass, squares * factor * factor, moment, factor, doubtful)
+
+    @property
+    def no_moment(self) -> bool:
+        """Whether masses are all that is asked, those of squares too."""
+        return bool(self.moment.shape[1] == 0)
 
     def rows(self, part: slice) -> _Sums:
         """Some of the queries, as views."""
@@ -184,10 +190,7 @@ class _Tiles:
         logs.fill(tile, self.part, columns, sums.doubtful)
         if allowed is not True:
             np.copyto(tile, -np.inf, where=~allowed)
-        weigh = loops.weigh(real, self.values is None, logs.watched)
-        keys = logs.added[columns], logs.rounding[columns], logs.terms
-        weigh(tile, *keys, sums.worst, sums.shift, sums.factor, sums.mass, sums.squares)
-        logs.settle(tile, sums, self.part, columns, most)
+        logs.weigh(tile, sums, self.part, columns, most)
         if self.values is not None:
             np.dot(tile, self.values[columns], out=product)
             loops.accumulate(real)(sums.moment, sums.factor, product)

@@ -34,15 +34,12 @@ class Logs(Protocol):
     in_range: bool
     added: Numbers
     constant: Numbers
-    watched: bool
-    rounding: Numbers
-    terms: Any
 
     def fill(self, tile: Numbers, rows: slice, columns: slice, doubtful: Numbers) -> None:
         """Base 2 logs of weights, but for what `added` holds; counts the pairs in doubt."""
 
-    def settle(self, tile: Numbers, sums: Any, rows: slice, columns: slice, most: float) -> None:
-        """Repair the weights that matter, at most so many of a row; counts them."""
+    def weigh(self, tile: Numbers, sums: Any, rows: slice, columns: slice, most: float) -> None:
+        """Logs become weights, those that matter right ones; counts the pairs in doubt."""
 
 
 class Linear:
@@ -90,18 +87,17 @@ class Linear:
         """Products alone."""
         np.dot(self.x[rows], self.y[columns].T, out=tile)
 
-    def settle(self, tile: Numbers, sums: Any, rows: slice, columns: slice, most: float) -> None:
-        """Weights that are more of the mass than independent errors of theirs may be."""
+    def weigh(self, tile: Numbers, sums: Any, rows: slice, columns: slice, most: float) -> None:
+        """Weights that are more of the mass than independent errors may be are computed anew."""
+        added, real, r = self.added[columns], self.real, self.rows
+        state = sums.shift, sums.factor, sums.mass, sums.squares
         if not self.watched:
+            loops.weigh(real, sums.no_moment)(tile, added, *state)
             return
-        r: Any = self.rows
-        real: Any = self.real
-        loops.repair(r.source, real)(
-            tile, sums.worst, sums.shift, sums.mass, sums.squares, sums.doubtful, r.q[rows],
-            r.k[columns], self.factor, self.is_dot, r.added[columns], self.own[rows],
-            self.added[columns], self.rounding[columns], float(self.terms),
-            (_NEARLY / self.rtol) ** 2, most,
-        )  # fmt: skip
+        variance = self.rounding[columns], self.terms, (_NEARLY / self.rtol) ** 2, most
+        pairs = r.q[rows], r.k[columns], self.factor, self.is_dot, r.added[columns], self.own[rows]
+        loop = loops.weigh_and_repair(r.source, real, sums.no_moment)
+        loop(tile, added, *state, sums.doubtful, *variance, *pairs)
 
 
 def _ready(
@@ -118,8 +114,7 @@ class Radially:
     """Log profiles of squared distances, from products or from differences."""
 
     real: Any = np.float64
-    in_range, watched = True, False
-    terms = 0.0
+    in_range = True
 
     def __init__(self, rows: Rows, rtol: float, *, from_products: bool) -> None:
         core, d = rows.parts.core, rows.q.shape[1]
@@ -130,7 +125,6 @@ class Radially:
         self.q_factor = _factor(rows.q_block.bandwidth, len(rows.q)) * h.max()
         self.k_factor = _factor(rows.k_block.bandwidth, len(rows.k))
         self.added, self.constant = rows.added, rows.constant
-        self.rounding = self.added
         if from_products:
             self._make_products_ready(rtol)
 
@@ -161,8 +155,10 @@ class Radially:
             loops.squares_from_differences(self.rows.source)(tile, q, keys_by_feature, *scale)
         np.multiply(self.core.log_profile(tile, q.shape[1]), LOG2_E, out=tile)
 
-    def settle(self, tile: Numbers, sums: Any, rows: slice, columns: slice, most: float) -> None:
+    def weigh(self, tile: Numbers, sums: Any, rows: slice, columns: slice, most: float) -> None:
         """Distances were settled before."""
+        state = sums.shift, sums.factor, sums.mass, sums.squares
+        loops.weigh(self.real, sums.no_moment)(tile, self.added[columns], *state)
 
 
 def _factor(bandwidth: Any, n_rows: int) -> Numbers:

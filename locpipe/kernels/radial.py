@@ -150,18 +150,29 @@ class Radial(Kernel):
         """
         xp, h = array_namespace(q.data, k.data), self.scale(int(q.data.shape[1]))
         rows = not (q.bandwidth is None and k.bandwidth is None)
-        # Bandwidths of rows divide last, the kernel's with them: what they undo must not overflow.
-        last = max(h) if rows or not METRICS[self.metric].scales else 1.0
+        # Bandwidths divide last: (3, 4) is at distance 5 to the bit, and those of rows undo others.
+        last = max(h)
         scale = tuple(x / last for x in h)
         with np.errstate(over="ignore"):
-            u2 = self._unbounded(q.data, k.data, scale, 0.0 if rows else tolerance)
+            u2 = self._unbounded(q.data, k.data, scale, 0.0 if rows else tolerance * last * last)
             none = xp.isinf(u2) if self.allows_missing else None
             factor = row_factor(q, k, last) if rows else last
             if rows or last != 1:
-                u2 /= factor
-                u2 /= factor
+                u2 = self._divided(u2, factor)
         u2 = bounded(u2)
         return u2 if none is None else xp.where(none, xp.asarray(xp.inf, dtype=u2.dtype), u2)
+
+    def _divided(self, squared: Array, factor: Any) -> Array:
+        """Squared distances over `factor` squared."""
+        if self.support == inf:
+            squared /= factor
+            squared /= factor
+            return squared
+        # A root gives back what was squared: what lies on the edge is at distance 1 to the bit.
+        u = array_namespace(squared).sqrt(squared)
+        u /= factor
+        u *= u
+        return u
 
     def _unbounded(self, q: Array, k: Array, scale: tuple[float, ...], tolerance: float) -> Array:
         xp, metric = array_namespace(q, k), metric_of(self.metric, len(scale))

@@ -53,7 +53,7 @@ import resource, numpy as np, locpipe as lp
 x = np.random.default_rng(0).normal(size=(5000, 2))
 def run(n):
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-    lp.local_mean(x[:n], x, x, lp.kernels.Gaussian(1.0), n_threads=1)
+    lp.local_mean(x[:n], x, x, lp.kernels.Gaussian(1.0), n_threads=1, engine="dense")
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
 run(300)
 print(run(5000))

@@ -155,7 +155,9 @@ def _trusted(part: Sums, block: Block, job: Fold, precision: Precision) -> Array
             error *= 1 + _FEW * block.mean_weight / (mass + old)
         elif precision is _DOUBLE:
             error = 0.0  # what a shift does not mend
-        floor = block.k.n_rows * precision.floor if block.profile.has_cost else 0.0
+        unlike = block.profile.has_cost or block.log_keys is not None
+        floor = block.k.n_rows * precision.floor if unlike else 0.0
         relative = precision.base + (error + floor) / (mass + old)
-    nothing = (mass == 0) & (doubt == 0) & (not block.profile.has_cost)
+    sees_all = not block.profile.has_cost and not block.underflows(precision.real)
+    nothing = (mass == 0) & (doubt == 0) & sees_all
     return np.asarray((relative <= job.rtol) | nothing)

@@ -188,8 +188,8 @@ def _weigh_directly(weights: Any, plain: bool, real: Any) -> Any:
 def _weigh_exactly(weights: Any) -> Any:
     @as_written
     def weigh(u2: Any, factor: Any, near: Any, extra: Any, shift: Any, power: Any) -> Any:
-        bandwidth = factor * near
-        w, slope = weights(u2 / bandwidth / bandwidth)
+        u = np.sqrt(u2) / (factor * near)
+        w, slope = weights(u * u)
         return w * extra, slope
 
     return weigh

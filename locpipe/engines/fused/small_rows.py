@@ -64,8 +64,7 @@ class Block:
     @property
     def last(self) -> float:
         """What divides a distance after its features are scaled."""
-        rows = self.q.bandwidth is not None or self.k.bandwidth is not None
-        return 1.0 if self.exact and not rows else float(self.bandwidths.max())
+        return float(self.bandwidths.max())
 
     @property
     def exponent(self) -> int:
@@ -81,6 +80,12 @@ class Block:
     def mean_weight(self) -> float:
         """Of the keys, the largest of which is 1."""
         return 1.0 if self.log_keys is None else float(np.mean(np.exp(self.log_keys)))
+
+    def underflows(self, real: Any) -> bool:
+        """Whether a key's weight, the largest being 1, is too small a number."""
+        return self.log_keys is not None and bool(
+            np.min(self.log_keys) <= np.log(np.finfo(real).tiny)
+        )
 
     def rows(self, mask: Array) -> Block:
         """The block with some of its queries."""

@@ -44,6 +44,8 @@ class Rule(NamedTuple):
         float32; infinite where nothing is.
     log_weight, sums, sums32 : int
         Addresses of the profile's functions.
+    compact : bool
+        Whether the profile has an edge.
     closed : bool
         Whether sums of 0 are true in float64: a compact profile, and no tiny weights or values.
     """
@@ -58,6 +60,7 @@ class Rule(NamedTuple):
     log_weight: Any
     sums: Any
     sums32: Any
+    compact: Any
     closed: Any
 
 

@@ -13,7 +13,7 @@ __all__ = ["seconds"]
 
 _LEAF = 256
 # Seconds of one core: per pair in float32 and in float64, an output more, a row to be ordered.
-_PAIR_SINGLE, _PAIR, _OUTPUT, _ROW = 0.45e-9, 1.1e-9, 0.1e-9, 0.6e-6
+_PAIR_SINGLE, _PAIR, _OUTPUT, _ROW = 0.45e-9, 1.1e-9, 0.1e-9, 1.2e-6
 
 
 def seconds(need: Need, core: Any) -> float:

@@ -67,6 +67,7 @@ def _rule(forest: Forest, profile: Profile, scale: Any, rtol: float) -> Rule:
         log_weight=address_of(log_weight(profile.bare)),
         sums=address_of(rows_sums(profile.bare, len(scale), np.float64)),
         sums32=address_of(rows_sums(profile.bare, len(scale), np.float32)),
+        compact=not profile.has_cost,
         closed=not profile.has_cost and _is_tame(forest),
     )
 

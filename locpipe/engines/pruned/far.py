@@ -47,11 +47,7 @@ def _log_weights(forest: Any, rule: Any, row: Any, span: Any, leaf: Any) -> Any:
     start, stop = forest.start[leaf], forest.stop[leaf]
     logs = np.empty(stop - start)
     for i in range(start, stop):
-        x = 0.0
-        for j in range(row.size):
-            gap = (row[j] - forest.data[j, i]) / rule.scale[j]
-            x += gap * gap
-        logs[i - start] = log_weight(rule, x)
+        logs[i - start] = log_weight(rule, _squared(forest, rule, row, i))
         if forest.log_weight.size:
             logs[i - start] += forest.log_weight[i]
     place = first_of(forest.by_id, span[0], span[1], start)
@@ -59,6 +55,21 @@ def _log_weights(forest: Any, rule: Any, row: Any, span: Any, leaf: Any) -> Any:
         logs[forest.by_id[place] - start] = -np.inf
         place += 1
     return logs
+
+
+@as_written
+def _squared(forest: Any, rule: Any, row: Any, i: Any) -> Any:
+    """Squared distance of key i; of profiles with an edge as the reference has it, to the bit."""
+    largest, total = 1.0, 0.0
+    if rule.compact:
+        largest = max(rule.scale)
+    for j in range(row.size):
+        gap = (row[j] - forest.data[j, i]) / (rule.scale[j] / largest)
+        total += gap * gap
+    if not rule.compact:
+        return total
+    u = math.sqrt(total) / largest
+    return u * u
 
 
 @as_written

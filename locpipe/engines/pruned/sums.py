@@ -82,15 +82,12 @@ def _logistic(real: Any) -> Any:
     return logistic
 
 
-def _squared(d: int, real: Any, *, exact: bool) -> Any:
-    """Squared distance of row r from key i of a leaf; in units of the scale already in float32.
-
-    Where it is exact it is that of the reference to the bit, which profiles with an edge need.
-    """
+def _squared_in_units(d: int, real: Any) -> Any:
+    """Squared distance of row r from key i of a leaf; in float32 in units of the scale already."""
     zero, single = real(0), real is np.float32
 
-    @(as_written if exact and not single else in_any_order)
-    def distance(q: Any, r: Any, x: Any, i: Any, scale: Any) -> Any:
+    @in_any_order
+    def distance(q: Any, r: Any, x: Any, i: Any, scale: Any, largest: Any) -> Any:
         total = zero
         for j in range(d):
             gap = q[r, j] - x[j, i]
@@ -102,10 +99,26 @@ def _squared(d: int, real: Any, *, exact: bool) -> Any:
     return distance
 
 
+def _squared_to_the_bit(d: int) -> Any:
+    """The same in float64 as the reference has it for profiles with an edge."""
+
+    @as_written
+    def distance(q: Any, r: Any, x: Any, i: Any, scale: Any, largest: Any) -> Any:
+        total = 0.0
+        for j in range(d):
+            gap = (q[r, j] - x[j, i]) / (scale[j] / largest)
+            total += gap * gap
+        u = math.sqrt(total) / largest
+        return u * u
+
+    return distance
+
+
 @lru_cache(maxsize=256)
 def rows_sums(profile: Profile, d: int, real: Any) -> Any:
     """Loop over some rows that adds the sums over a leaf, and those of the sizes."""
-    distance = _squared(d, real, exact=not profile.has_cost)
+    exact = real is np.float64 and not profile.has_cost
+    distance = _squared_to_the_bit(d) if exact else _squared_in_units(d, real)
     weigh, zero = _weight(profile, real), real(0)
 
     def sum_rows(
@@ -125,11 +138,13 @@ def rows_sums(profile: Profile, d: int, real: Any) -> Any:
         doubt: Any,
     ) -> None:
         prefer_wide_vectors()
-        in_power = real(power)
+        in_power, largest = real(power), 0.0
+        for h in scale:
+            largest = max(largest, h)
         for r in chosen:
             mass, unsure = zero, zero
             for i in range(width):
-                w, slope = weigh(distance(q, r, x, i, scale), in_power)
+                w, slope = weigh(distance(q, r, x, i, scale, largest), in_power)
                 u[i] = w
                 mass += w * out[0, i]
                 unsure += slope * out[0, i]

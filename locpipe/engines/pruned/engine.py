@@ -79,11 +79,11 @@ class Pruned:
         """Bytes per query that `evaluate` holds, the block and its state included."""
         return 8 * (4 * need.n_features + 3 * need.n_outputs + 10)
 
-    def key_bytes(self, need: Need) -> int:
-        """Bytes per key of the summary; while it is made, about twice as many."""
+    def summary_bytes(self, need: Need) -> int:
+        """Bytes of the summary while it is made, about twice what it holds then."""
         weights = 2 if "keys.sample_weight" in need.attributes else 0
         ids = 2 if _parts(need.kernel, need.n_features).masks else 0
-        return 8 * (need.n_features + need.n_outputs + weights + ids + 1)
+        return 16 * need.n_keys * (need.n_features + need.n_outputs + weights + ids + 1)
 
     def summarise(self, k: KeyBlock) -> Any:
         """The forest of one tree over the keys."""

@@ -121,4 +121,4 @@ def test_what_it_holds_is_known_beforehand() -> None:
     x = np.random.default_rng(0).normal(size=(5000, 3))
     forest = engine.summarise(KeyBlock(x))
     held = sum(array.nbytes for array in forest)
-    assert held <= engine.key_bytes(NEED) * 5000 <= 2 * held
+    assert 2 * held <= engine.summary_bytes(replace(NEED, n_keys=5000)) <= 4 * held

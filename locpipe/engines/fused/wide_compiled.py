@@ -54,6 +54,18 @@ def _larger(context: Any, x: Any, y: Any) -> Any:
     return x(x, y), generate
 
 
+@intrinsic
+def _smaller(context: Any, x: Any, y: Any) -> Any:
+    """The smaller of two numbers, likewise."""
+    flags = ("nnan", "nsz")
+
+    def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        below = builder.fcmp_ordered("<", *arguments, flags=flags)
+        return builder.select(below, *arguments, flags=flags)
+
+    return x(x, y), generate
+
+
 @lru_cache
 def ready(source: Any, real: Any) -> Any:
     """Rows centred and scaled in float64, and then rounded.
@@ -90,32 +102,47 @@ def _largest_log(row: Any, added: Any) -> Any:
     return top
 
 
-def _weights_of_row(real: Any, with_squares: bool, watched: bool) -> Any:
-    """Logs of weights become weights at ``2 ** base``; ``(mass, squares, largest doubt)``.
+def _weights_of_row(real: Any, small: Any, with_squares: bool, watched: bool) -> Any:
+    """Logs of weights to weights at ``2 ** base``; ``(mass, squares, largest doubt)``.
 
-    The doubt of a pair is the product of its weight and the variance of its log.
+    The doubt of a pair is the product of its weight and of ``v + steep v^3``, v the variance of its
+    log.  The logs are `real` numbers, the weights `small` ones.
     """
-    power, least, zero = two_to_minus(real), real(FLOOR[real]), real(0)
+    power, least, zero = two_to_minus(small), small(FLOOR[small]), small(0)
     # Squares below the least normal number would be slow, and nothing beside that of the largest.
-    least_squared = least / real(2)
-    masked = real(-1e15)
+    least_squared = least / small(2)
+    none, one, in_place = real(0), real(1), real is small
+    # More is hopeless, and its powers would not be numbers.
+    cap = real(1e12 if real is np.float32 else 1e40)
 
     @in_any_order
     def weights(
-        row: Any, added: Any, base: Any, rounding: Any, terms: Any, doubts: Any
+        row: Any,
+        out: Any,
+        added: Any,
+        base: Any,
+        rounding: Any,
+        terms: Any,
+        steep: Any,
+        doubts: Any,
     ) -> tuple[Any, Any, Any]:
         prefer_wide_vectors()
-        mass, squares, most = zero, zero, zero
+        mass, squares, most = zero, zero, none
         for j in range(row.size):
-            t = base - (row[j] + added[j])
+            log = row[j]
+            t = small(base - (log + added[j]))
             w = power(t)
             w = w if t < least else zero
             if watched:
-                product = _larger(row[j], masked)
-                doubt = w * (product * product * terms + rounding[j])
+                variance = _smaller(log * log * terms + rounding[j], cap)
+                doubt = real(w) * variance * (one + steep * variance * variance)
                 doubts[j] = doubt
                 most = _larger(doubt, most)
-            row[j] = w
+            # Two names for one array would keep the loop from using vectors.
+            if in_place:
+                row[j] = w
+            else:
+                out[j] = w
             mass += w
             if with_squares:
                 w = w if t < least_squared else zero
@@ -126,24 +153,32 @@ def _weights_of_row(real: Any, with_squares: bool, watched: bool) -> Any:
 
 
 @lru_cache
-def weigh(real: Any, with_squares: bool) -> Any:
-    """Logs of weights in base 2 become weights, in place, with sums of them.
+def weigh(real: Any, small: Any, with_squares: bool) -> Any:
+    """Logs of weights in base 2 to weights, with sums of them.
 
-    ``weigh(tile, added, shift, factor, mass, squares)``: `added` belongs to the keys.  Sums stand
-    at ``2 ** shift``, more than any weight so far; `factor` is what sums at the old shift are
-    multiplied by.
+    ``weigh(tile, out, added, shift, factor, mass, squares)``: `added` belongs to the keys.  Sums
+    stand at ``2 ** shift``, more than any weight so far; `factor` is what sums at the old shift are
+    multiplied by.  Where logs and weights are of one type, `out` is not touched and `tile` takes
+    the weights.
     """
-    weights, rise = _weights_of_row(real, with_squares, False), _rise(real)
+    weights, rise = _weights_of_row(real, small, with_squares, False), _rise(real)
+    in_place = real is small
 
-    def weigh_tile(tile: Any, added: Any, shift: Any, factor: Any, mass: Any, squares: Any) -> None:
+    def weigh_tile(
+        tile: Any, out: Any, added: Any, shift: Any, factor: Any, mass: Any, squares: Any
+    ) -> None:
         for i in range(tile.shape[0]):
-            if rise(tile[i], added, shift, factor, i):
-                of_row = weights(tile[i], added, real(shift[i]), added, real(0), added)
+            row = tile[i]
+            to = row if in_place else out[i]
+            if rise(row, to, added, shift, factor, i):
+                base, none = real(shift[i]), real(0)
+                of_row = weights(row, to, added, base, added, none, none, added)
                 mass[i] = mass[i] * factor[i] + of_row[0]
                 squares[i] = squares[i] * factor[i] * factor[i] + of_row[1]
 
-    signature = types.void(_matrix(real), _read(real, 1), *(_SUM,) * 4)
-    return compiled(f"wide-weigh-{real.__name__}-{int(with_squares)}", signature, weigh_tile)
+    signature = types.void(_matrix(real), _matrix(small), _read(real, 1), *(_SUM,) * 4)
+    name = f"wide-weigh-{real.__name__}-{small.__name__}-{int(with_squares)}"
+    return compiled(name, signature, weigh_tile)
 
 
 def _rise(real: Any) -> Any:
@@ -151,15 +186,15 @@ def _rise(real: Any) -> Any:
 
     A weight that rounding made up to half as large as it is still has a place below the shift.
     """
-    largest_log, zero, one = in_any_order(_largest_log), real(0), real(1)
+    largest_log, one = in_any_order(_largest_log), real(1)
 
     @in_any_order
-    def rise(row: Any, added: Any, shift: Any, factor: Any, i: int) -> bool:
+    def rise(row: Any, out: Any, added: Any, shift: Any, factor: Any, i: int) -> bool:
         prefer_wide_vectors()
         top = largest_log(row, added)
         factor[i] = 1.0
         if top == -np.inf:
-            row[:] = zero
+            out[:] = 0
             return False
         if top > shift[i]:
             factor[i] = 2.0 ** (shift[i] - np.float64(top + one))
@@ -170,29 +205,33 @@ def _rise(real: Any) -> Any:
 
 
 @lru_cache
-def weigh_and_repair(source: Any, real: Any, with_squares: bool) -> Any:
+def weigh_and_repair(source: Any, real: Any, small: Any, with_squares: bool) -> Any:
     """As `weigh`, with the weights that matter anew from exact logs where rounding would show.
 
     Errors of pairs are independent, so those of weights w with ``w variance <= mass`` (variance of
     the log in units of ``rtol^2``) add up to at most rtol of the mass.  All others are computed
     anew, until they are `most` in a row; `repaired` counts them.  A row whose logs are not nearly
     right, by the variance `hopeless`, gets more than any number.
+
+    A mean may hang on weights that are next to nothing of the mass, where the values of all others
+    are 0.  So variances far above rtol count for more than they are, by `steep`.
     """
-    weights, rise = _weights_of_row(real, with_squares, True), _rise(real)
+    weights, rise = _weights_of_row(real, small, with_squares, True), _rise(real)
     exact_log, power = _exact_log(), two_to_minus(np.float64)
-    largest = in_any_order(_largest)
+    largest, in_place = in_any_order(_largest), real is small
 
     def weigh_tile(
-        tile: Any, added: Any, shift: Any, factor: Any, mass: Any, squares: Any, repaired: Any,
-        rounding: Any, terms: Any, hopeless: Any, most: Any, q: Any, k: Any, scale: Any,
-        is_dot: bool, of_keys: Any, own: Any,
+        tile: Any, out: Any, added: Any, shift: Any, factor: Any, mass: Any, squares: Any,
+        repaired: Any, rounding: Any, terms: Any, steep: Any, hopeless: Any, most: Any, q: Any,
+        k: Any, scale: Any, is_dot: bool, of_keys: Any, own: Any,
     ) -> None:  # fmt: skip
         doubts = np.empty(tile.shape[1], dtype=real)
         for i in range(tile.shape[0]):
             row = tile[i]
-            if not rise(row, added, shift, factor, i):
+            to = row if in_place else out[i]
+            if not rise(row, to, added, shift, factor, i):
                 continue
-            of_row = weights(row, added, real(shift[i]), rounding, terms, doubts)
+            of_row = weights(row, to, added, real(shift[i]), rounding, terms, steep, doubts)
             mass[i] = mass[i] * factor[i] + of_row[0]
             squares[i] = squares[i] * factor[i] * factor[i] + of_row[1]
             if of_row[2] <= mass[i] or repaired[i] > most:
@@ -203,18 +242,20 @@ def weigh_and_repair(source: Any, real: Any, with_squares: bool) -> Any:
                 for j in range(start, stop if worst > mass[i] else start):
                     if doubts[j] <= mass[i]:
                         continue
-                    w = np.float64(row[j])
+                    w = np.float64(to[j])
                     repaired[i] += 1 if doubts[j] < hopeless * w else HOPELESS
                     log = (exact_log(q[i], k[j], scale, is_dot) - own[i]) * _LOG2_E
                     right = power(max(shift[i] - of_keys[j] - log, 0.0))
-                    row[j] = right
+                    to[j] = right
                     mass[i] += right - w
                     squares[i] += right * right - w * w
 
-    keys, variances = _read(real, 1), (from_dtype(np.dtype(real)), types.float64, types.float64)
+    keys, number = _read(real, 1), from_dtype(np.dtype(real))
+    variances = (keys, number, number, types.float64, types.float64)
     pairs = (_read(source, 2), _read(source, 2), _NUMBERS, types.boolean, _NUMBERS, _NUMBERS)
-    signature = types.void(_matrix(real), keys, *(_SUM,) * 4, _COUNT, keys, *variances, *pairs)
-    name = f"wide-weigh-and-repair-{source.__name__}-{real.__name__}-{int(with_squares)}"
+    tiles = (_matrix(real), _matrix(small))
+    signature = types.void(*tiles, keys, *(_SUM,) * 4, _COUNT, *variances, *pairs)
+    name = f"wide-repair-{source.__name__}-{real.__name__}-{small.__name__}-{int(with_squares)}"
     return compiled(name, signature, weigh_tile)
 
 

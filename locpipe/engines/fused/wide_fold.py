@@ -27,7 +27,7 @@ _TILE_KEYS, _TILE_KEYS_OF_MANY_OUTPUTS, _MANY_OUTPUTS = 512, 2048, 256
 than that anyway, more keys for each time that they are read are worth more."""
 _SINGLE_RTOL, _SINGLE_RANGE = 5e-7, 1e15
 """float32 serves from this accuracy on, and numbers of up to this size and down to its inverse."""
-_FEW, _SHARE, _MANY_ROWS = 64, 0.05, 0.25
+_FEW, _SHARE, _MANY_ROWS = 32, 0.01, 0.25
 _ASKS = frozenset(512 * 2**i for i in range(-1, 20)) | {0}
 """A row with more doubtful pairs than a few and this share is better off another way, and all are
 where so many of the rows are."""
@@ -45,18 +45,18 @@ def fold_rows(state: Any, rows: Rows, rtol: float) -> State:
 
 def _ways(rows: Rows, rtol: float) -> list[Way]:
     """Ways to the logs of the weights, fastest first; the last one is always right."""
-    singly: Way = lambda r: Linear(r, np.float32, rtol)  # noqa: E731
-    doubly: Way = lambda r: Linear(r, np.float64, rtol)  # noqa: E731
-    by_products: Way = lambda r: Radially(r, rtol, from_products=True)  # noqa: E731
-    by_differences: Way = lambda r: Radially(r, rtol, from_products=False)  # noqa: E731
-    core = rows.parts.core
+    core, fits = rows.parts.core, _fits_single(rows, rtol)
+    small = np.float32 if fits else np.float64
+    singly: Way = lambda r: Linear(r, np.float32, small, rtol)  # noqa: E731
+    doubly: Way = lambda r: Linear(r, np.float64, small, rtol)  # noqa: E731
+    by_products: Way = lambda r: Radially(r, small, rtol, from_products=True)  # noqa: E731
+    by_differences: Way = lambda r: Radially(r, small, rtol, from_products=False)  # noqa: E731
+    linear = [singly, doubly] if fits else [doubly]
     if isinstance(core, DotProduct):
-        ways = [singly, doubly]
-    elif type(core) is Gaussian and not rows.have_bandwidths:
-        ways = [singly, doubly, by_differences]
-    else:
-        return [by_products, by_differences]
-    return ways if _fits_single(rows, rtol) else ways[1:]
+        return linear
+    if type(core) is Gaussian and not rows.have_bandwidths:
+        return [*linear, by_differences]
+    return [by_products, by_differences]
 
 
 def _fits_single(rows: Rows, rtol: float) -> bool:
@@ -77,7 +77,7 @@ def _fold(state: Any, rows: Rows, ways: list[Way]) -> State:
     if not logs.in_range:
         return _fold(state, rows, ways[1:])
     values = None if isinstance(state, LogMassState) else rows.k_block.values
-    values = None if values is None else np.ascontiguousarray(values, dtype=logs.real)
+    values = None if values is None else np.ascontiguousarray(values, dtype=logs.small)
     sums, hopeless = _Sums.of(state, logs), np.zeros(len(rows.q), dtype=bool)
     for part in row_slices(len(rows.q), _TILE_QUERIES[logs.real]):
         tiles = _Tiles(rows, logs, part, values, may_give_up=len(ways) > 1)
@@ -165,14 +165,15 @@ class _Tiles:
         """Which queries are better off another way, bool (n_queries,)."""
         n_rows, n_outputs = sums.moment.shape
         n_keys = _TILE_KEYS_OF_MANY_OUTPUTS if n_outputs >= _MANY_OUTPUTS else _TILE_KEYS
-        buffer = np.empty(n_rows * n_keys, dtype=self.logs.real)
-        product = np.empty((n_rows, n_outputs), dtype=self.logs.real)
+        logs, size = self.logs, n_rows * n_keys
+        buffers = np.empty(size, dtype=logs.real), np.empty(size, dtype=logs.small)
+        product = np.empty((n_rows, n_outputs), dtype=logs.small)
         most = float(_FEW)
         for columns in row_slices(len(self.rows.k), n_keys):
             width = columns.stop - columns.start
-            tile = buffer[: n_rows * width].reshape(n_rows, width)
+            tile, weights = (b[: n_rows * width].reshape(n_rows, width) for b in buffers)
             most += _SHARE * width
-            self._fold_tile(tile, product, sums, columns, most)
+            self._fold_tile(tile, weights, product, sums, columns, most)
             if columns.start in _ASKS and self._gives_up(sums.doubtful > most):
                 return np.ones(n_rows, dtype=bool)
         return (sums.doubtful > most) & self.may_give_up
@@ -181,19 +182,26 @@ class _Tiles:
         return self.may_give_up and bool(np.mean(hopeless) > _MANY_ROWS)
 
     def _fold_tile(
-        self, tile: Numbers, product: Numbers, sums: _Sums, columns: slice, most: float
+        self,
+        tile: Numbers,
+        weights: Numbers,
+        product: Numbers,
+        sums: _Sums,
+        columns: slice,
+        most: float,
     ) -> None:
-        logs, real = self.logs, self.logs.real
+        logs = self.logs
         allowed = self._allowed(columns)
         if allowed is False:
             return
         logs.fill(tile, self.part, columns, sums.doubtful)
         if allowed is not True:
             np.copyto(tile, -np.inf, where=~allowed)
-        logs.weigh(tile, sums, self.part, columns, most)
+        logs.weigh(tile, weights, sums, self.part, columns, most)
         if self.values is not None:
-            np.dot(tile, self.values[columns], out=product)
-            loops.accumulate(real)(sums.moment, sums.factor, product)
+            weights = tile if logs.real is logs.small else weights
+            np.dot(weights, self.values[columns], out=product)
+            loops.accumulate(logs.small)(sums.moment, sums.factor, product)
 
     def _allowed(self, columns: slice) -> Any:
         masks = self.rows.parts.masks

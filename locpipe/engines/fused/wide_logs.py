@@ -17,8 +17,10 @@ from locpipe.kernels.radial import Radial
 
 __all__ = ["Linear", "Logs", "Radially"]
 
-_MARGIN = 6.0
+_MARGIN = 8.0
 """Standard deviations of an error that rtol has room for."""
+_STEEP = (2.5 * _MARGIN) ** -4.0
+"""Variances count twice where a standard deviation is 2.5 rtol, and soon much more beyond."""
 _NEARLY = 0.05
 """Error of a log up to which its weight says whether it matters."""
 _LARGEST_SQUARE = {np.float32: 1e16, np.float64: 1e140}
@@ -28,9 +30,10 @@ _BLOCKED = 384
 
 
 class Logs(Protocol):
-    """How a tile is filled with logs of weights, and what rounding did to them."""
+    """How a tile is filled with logs of weights (`real` numbers), which become `small` ones."""
 
     real: Any
+    small: Any
     in_range: bool
     added: Numbers
     constant: Numbers
@@ -38,7 +41,9 @@ class Logs(Protocol):
     def fill(self, tile: Numbers, rows: slice, columns: slice, doubtful: Numbers) -> None:
         """Base 2 logs of weights, but for what `added` holds; counts the pairs in doubt."""
 
-    def weigh(self, tile: Numbers, sums: Any, rows: slice, columns: slice, most: float) -> None:
+    def weigh(
+        self, tile: Numbers, out: Numbers, sums: Any, rows: slice, columns: slice, most: float
+    ) -> None:
         """Logs become weights, those that matter right ones; counts the pairs in doubt."""
 
 
@@ -48,8 +53,8 @@ class Linear:
     Gaussian: ``-|x - y|^2 / 2 = <x, y> - |y|^2 / 2 - |x|^2 / 2``.
     """
 
-    def __init__(self, rows: Rows, real: Any, rtol: float) -> None:
-        self.rows, self.real, self.rtol = rows, real, rtol / _MARGIN
+    def __init__(self, rows: Rows, real: Any, small: Any, rtol: float) -> None:
+        self.rows, self.real, self.small, self.rtol = rows, real, small, rtol / _MARGIN
         core, d, centre = rows.parts.core, rows.q.shape[1], rows.centre
         self.is_dot = isinstance(core, DotProduct)
         if isinstance(core, DotProduct):
@@ -87,17 +92,21 @@ class Linear:
         """Products alone."""
         np.dot(self.x[rows], self.y[columns].T, out=tile)
 
-    def weigh(self, tile: Numbers, sums: Any, rows: slice, columns: slice, most: float) -> None:
+    def weigh(
+        self, tile: Numbers, out: Numbers, sums: Any, rows: slice, columns: slice, most: float
+    ) -> None:
         """Weights that are more of the mass than independent errors may be are computed anew."""
-        added, real, r = self.added[columns], self.real, self.rows
+        added, r, kinds = self.added[columns], self.rows, (self.real, self.small)
         state = sums.shift, sums.factor, sums.mass, sums.squares
         if not self.watched:
-            loops.weigh(real, sums.no_moment)(tile, added, *state)
+            loops.weigh(*kinds, sums.no_moment)(tile, out, added, *state)
             return
-        variance = self.rounding[columns], self.terms, (_NEARLY / self.rtol) ** 2, most
+        steep = 0.0 if sums.no_moment else _STEEP
+        variance = self.rounding[columns], self.terms, self.real(steep)
+        bounds = (_NEARLY / self.rtol) ** 2, most
         pairs = r.q[rows], r.k[columns], self.factor, self.is_dot, r.added[columns], self.own[rows]
-        loop = loops.weigh_and_repair(r.source, real, sums.no_moment)
-        loop(tile, added, *state, sums.doubtful, *variance, *pairs)
+        loop = loops.weigh_and_repair(r.source, *kinds, sums.no_moment)
+        loop(tile, out, added, *state, sums.doubtful, *variance, *bounds, *pairs)
 
 
 def _ready(
@@ -116,11 +125,12 @@ class Radially:
     real: Any = np.float64
     in_range = True
 
-    def __init__(self, rows: Rows, rtol: float, *, from_products: bool) -> None:
+    def __init__(self, rows: Rows, small: Any, rtol: float, *, from_products: bool) -> None:
         core, d = rows.parts.core, rows.q.shape[1]
         assert isinstance(core, Radial)
         h = np.asarray(core.scale(d))
         self.rows, self.core, self.from_products = rows, core, from_products
+        self.small = small
         self.scale = h / h.max()
         self.q_factor = _factor(rows.q_block.bandwidth, len(rows.q)) * h.max()
         self.k_factor = _factor(rows.k_block.bandwidth, len(rows.k))
@@ -155,10 +165,13 @@ class Radially:
             loops.squares_from_differences(self.rows.source)(tile, q, keys_by_feature, *scale)
         np.multiply(self.core.log_profile(tile, q.shape[1]), LOG2_E, out=tile)
 
-    def weigh(self, tile: Numbers, sums: Any, rows: slice, columns: slice, most: float) -> None:
+    def weigh(
+        self, tile: Numbers, out: Numbers, sums: Any, rows: slice, columns: slice, most: float
+    ) -> None:
         """Distances were settled before."""
         state = sums.shift, sums.factor, sums.mass, sums.squares
-        loops.weigh(self.real, sums.no_moment)(tile, self.added[columns], *state)
+        weigh = loops.weigh(self.real, self.small, sums.no_moment)
+        weigh(tile, out, self.added[columns], *state)
 
 
 def _factor(bandwidth: Any, n_rows: int) -> Numbers:

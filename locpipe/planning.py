@@ -80,17 +80,17 @@ def plan(
     --------
     >>> import numpy as np, locpipe as lp
     >>> x, kernel = np.zeros((20_000, 2)), lp.kernels.Gaussian(1.0)
-    >>> plan = lp.plan(x, x, kernel, values=x, n_threads=2, memory_limit="2 GiB")
+    >>> plan = lp.plan(x, x, kernel, values=x, engine="fused", n_threads=2)
     >>> print(plan)  # doctest: +ELLIPSIS
     20,000 queries x 20,000 keys = 4.0e+08 pairs; 2 features, 2 outputs
       reduction WeightedMean(n_outputs=2)
       kernel    Gaussian(bandwidth=1.0, ...)
-      engine    dense, one pass over the keys
+      engine    fused, one pass over the keys
       strategy  stream: each task folds all keys into its queries
       blocks    8 tasks; up to 2,560 queries and 20,224 keys at a time
       threads   2
-      memory    ... MiB at the peak, limit 2.00 GiB
-      time      about ... s
+      memory    ... MiB at the peak, limit ... GiB
+      time      under a second
     >>> plan.peak_bytes < plan.memory_limit
     True
     """

@@ -283,6 +283,27 @@ def test_views_and_read_only_rows():
     agree(QueryBlock(x), KeyBlock(y, values=k.values), K.Gaussian(2.0), 1e-6)
 
 
+def test_many_queries_and_outputs():
+    """More queries than are made ready at once, and outputs enough for other tiles."""
+    q, k = blocks(9, n=(4300, 60))
+    agree(q, k, K.Gaussian(2.0), 1e-6)
+    q, k = blocks(12, n=(50, 3000), n_outputs=300)
+    agree(q, k, K.Gaussian(2.0), 1e-6)
+
+
+def test_costs_grow_with_the_work():
+    def seconds(kernel, d, n_outputs, rtol):
+        need = Need(kernel, WeightedMean(n_outputs), 1000, 1000, d, n_outputs, rtol)
+        assert wide.tile_bytes(take_apart(kernel, d), need) < 2**27
+        return wide.seconds(take_apart(kernel, d), need)
+
+    base = seconds(K.Gaussian(1.0), 64, 64, 1e-6)
+    assert base < seconds(K.Gaussian(1.0), 65, 64, 1e-6)
+    assert base < seconds(K.Gaussian(1.0), 64, 65, 1e-6)
+    assert base < seconds(K.Gaussian(1.0), 64, 64, 1e-9)
+    assert base < seconds(K.Uniform(1.0), 64, 64, 1e-6)
+
+
 def test_no_key_of_any_weight():
     q, k = blocks(12, k_log_sample_weight=np.full(700, -np.inf))
     state = fold(LogMass(), q, k, K.Gaussian(1.0), 1e-6)

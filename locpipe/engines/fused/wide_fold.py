@@ -10,6 +10,7 @@ import numpy as np
 
 from locpipe.blocks import KeyBlock, row_slices
 from locpipe.engines.fused import wide_compiled as loops
+from locpipe.engines.fused.wide import SINGLE_FROM
 from locpipe.engines.fused.wide_logs import Linear, Logs, Radially
 from locpipe.engines.fused.wide_masks import allowed_pairs
 from locpipe.engines.fused.wide_rows import LOG2_E, Numbers, Rows
@@ -25,8 +26,8 @@ _TILE_QUERIES = {np.float32: 512, np.float64: 256}
 _TILE_KEYS, _TILE_KEYS_OF_MANY_OUTPUTS, _MANY_OUTPUTS = 512, 2048, 256
 """A tile fills half of the second-level cache of a core; where the sums of its queries are larger
 than that anyway, more keys for each time that they are read are worth more."""
-_SINGLE_RTOL, _SINGLE_RANGE = 5e-7, 1e15
-"""float32 serves from this accuracy on, and numbers of up to this size and down to its inverse."""
+_SINGLE_RANGE = 1e15
+"""Values of up to this size, and down to its inverse, may be kept in float32."""
 _FEW, _SHARE, _MANY_ROWS = 32, 0.01, 0.25
 _ASKS = frozenset(512 * 2**i for i in range(-1, 20)) | {0}
 """A row with more doubtful pairs than a few and this share is better off another way, and all are
@@ -60,14 +61,15 @@ def _ways(rows: Rows, rtol: float) -> list[Way]:
 
 
 def _fits_single(rows: Rows, rtol: float) -> bool:
-    if rtol < _SINGLE_RTOL:
+    if rtol < SINGLE_FROM:
         return False
     if rows.k_block.values is None:
         return True
     real: Any = np.float32 if rows.k_block.values.dtype == np.float32 else np.float64
-    values = np.ascontiguousarray(rows.k_block.values, dtype=real)
-    sizes: Numbers = np.zeros(values.shape[1], dtype=real)
-    loops.largest_by_column(real)(values, sizes)
+    sizes: Numbers = np.zeros(rows.k_block.values.shape[1], dtype=real)
+    for part in row_slices(len(rows.k), _TILE_KEYS_OF_MANY_OUTPUTS):
+        values = np.ascontiguousarray(rows.k_block.values[part], dtype=real)
+        loops.largest_by_column(real)(values, sizes)
     in_range = (sizes > 1 / _SINGLE_RANGE) & (sizes < _SINGLE_RANGE)
     return bool(np.all(in_range | (sizes == 0)))
 
@@ -76,8 +78,7 @@ def _fold(state: Any, rows: Rows, ways: list[Way]) -> State:
     logs = ways[0](rows)
     if not logs.in_range:
         return _fold(state, rows, ways[1:])
-    values = None if isinstance(state, LogMassState) else rows.k_block.values
-    values = None if values is None else np.ascontiguousarray(values, dtype=logs.small)
+    values = None if isinstance(state, LogMassState) else np.asarray(rows.k_block.values)
     sums, hopeless = _Sums.of(state, logs), np.zeros(len(rows.q), dtype=bool)
     for part in row_slices(len(rows.q), _TILE_QUERIES[logs.real]):
         tiles = _Tiles(rows, logs, part, values, may_give_up=len(ways) > 1)
@@ -200,7 +201,8 @@ class _Tiles:
         logs.weigh(tile, weights, sums, self.part, columns, most)
         if self.values is not None:
             weights = tile if logs.real is logs.small else weights
-            np.dot(weights, self.values[columns], out=product)
+            values = np.ascontiguousarray(self.values[columns], dtype=logs.small)
+            np.dot(weights, values, out=product)
             loops.accumulate(logs.small)(sums.moment, sums.factor, product)
 
     def _allowed(self, columns: slice) -> Any:

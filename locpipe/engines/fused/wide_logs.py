@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from locpipe.engines.fused import wide_compiled as loops
+from locpipe.engines.fused.wide_profiles import take_logs
 from locpipe.engines.fused.wide_rows import LOG2_E, Numbers, Rows
 from locpipe.kernels.compact import Biweight, Cosine, Triangular, Tricube, Triweight, Uniform
 from locpipe.kernels.dot_product import DotProduct
@@ -163,7 +164,7 @@ class Radially:
         else:
             keys_by_feature = np.ascontiguousarray(k.T)
             loops.squares_from_differences(self.rows.source)(tile, q, keys_by_feature, *scale)
-        np.multiply(self.core.log_profile(tile, q.shape[1]), LOG2_E, out=tile)
+        take_logs(self.core, tile, q.shape[1])
 
     def weigh(
         self, tile: Numbers, out: Numbers, sums: Any, rows: slice, columns: slice, most: float

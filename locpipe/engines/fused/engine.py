@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -66,13 +67,10 @@ class Fused:
         pairs: PairSource | None = None,
     ) -> State:
         """`state` with the keys of a block folded in."""
-        folded: State = state
-        if q.n_rows == 0 or k.n_rows == 0:
-            return folded
         d = int(q.data.shape[1])
         parts = _parts(kernel, d)
-        folded = _path(parts, d).fold(parts, reduction, state, q, k, self.rtol)
-        return folded
+        fold: Callable[..., State] = _path(parts, d).fold
+        return fold(parts, reduction, state, q, k, self.rtol) if q.n_rows and k.n_rows else state
 
 
 def _path(parts: Parts, n_features: int) -> Any:

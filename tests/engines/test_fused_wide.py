@@ -146,13 +146,13 @@ def test_masks(core, masks, given_times):
 def test_tiles_that_a_mask_empties_are_skipped(monkeypatch):
     from locpipe.engines.fused import wide_logs
 
-    filled, fill = [], wide_logs.Linear.fill
+    filled, fold_tile = [], wide_logs.Linear.fold
 
     def count(self, tile, *rest):
-        filled.append(tile.shape)
-        fill(self, tile, *rest)
+        filled.append(tile.logs.shape)
+        fold_tile(self, tile, *rest)
 
-    monkeypatch.setattr(wide_logs.Linear, "fill", count)
+    monkeypatch.setattr(wide_logs.Linear, "fold", count)
     q, k = blocks(12, n=(2048, 2048))
     fold(WeightedMean(2), q, k, K.Gaussian(5.0) * M.Causal(), 1e-6)
     assert filled == [(512, 512)] * 10  # of 16: those above the diagonal are left out

@@ -15,12 +15,12 @@ from locpipe.engines.fused.exponential import FLOOR, two_to_minus
 __all__ = [
     "HOPELESS",
     "accumulate",
+    "fold_products",
     "largest_by_column",
     "ready",
     "squares_from_differences",
     "squares_from_products",
     "weigh",
-    "weigh_and_repair",
 ]
 
 HOPELESS = 2**40
@@ -170,7 +170,7 @@ def weigh(real: Any, small: Any, with_squares: bool) -> Any:
         for i in range(tile.shape[0]):
             row = tile[i]
             to = row if in_place else out[i]
-            if rise(row, to, added, shift, factor, i):
+            if rise(row, to, added, shift, factor, i) > -np.inf:
                 base, none = real(shift[i]), real(0)
                 of_row = weights(row, to, added, base, added, none, none, added)
                 mass[i] = mass[i] * factor[i] + of_row[0]
@@ -182,81 +182,140 @@ def weigh(real: Any, small: Any, with_squares: bool) -> Any:
 
 
 def _rise(real: Any) -> Any:
-    """Bring the shift of row i above its logs; False for a row without weights, which becomes 0.
+    """Bring the shift of row i above its logs, whose largest is given; a row of none becomes 0.
 
     A weight that rounding made up to half as large as it is still has a place below the shift.
     """
     largest_log, one = in_any_order(_largest_log), real(1)
 
     @in_any_order
-    def rise(row: Any, out: Any, added: Any, shift: Any, factor: Any, i: int) -> bool:
+    def rise(row: Any, out: Any, added: Any, shift: Any, factor: Any, i: int) -> Any:
         prefer_wide_vectors()
         top = largest_log(row, added)
         factor[i] = 1.0
         if top == -np.inf:
             out[:] = 0
-            return False
-        if top > shift[i]:
+        elif top > shift[i]:
             factor[i] = 2.0 ** (shift[i] - np.float64(top + one))
             shift[i] = top + one
-        return True
+        return top
 
     return rise
 
 
 @lru_cache
-def weigh_and_repair(source: Any, real: Any, small: Any, with_squares: bool) -> Any:
-    """As `weigh`, with the weights that matter anew from exact logs where rounding would show.
+def fold_products(source: Any, real: Any, small: Any, with_squares: bool) -> Any:
+    """Fold a tile whose logs are products: two products, and what `weigh` does between them.
 
-    Errors of pairs are independent, so those of weights w with ``w variance <= mass`` (variance of
-    the log in units of ``rtol^2``) add up to at most rtol of the mass.  All others are computed
-    anew, until they are `most` in a row; `repaired` counts them.  A row whose logs are not nearly
-    right, by the variance `hopeless`, gets more than any number.
+    Weights that matter are made anew from exact logs where rounding would show.  Errors of pairs
+    are independent, so those of weights w with ``w variance <= mass`` (variance of the log in units
+    of ``rtol^2``) add up to at most rtol of the mass.  All others are computed anew, until they are
+    `most` in a row; `repaired` counts them.  A row whose logs are not nearly right, by the variance
+    `hopeless`, gets more than any number.
 
     A mean may hang on weights that are next to nothing of the mass, where the values of all others
     are 0.  So variances far above rtol count for more than they are, by `steep`.
     """
-    weights, rise = _weights_of_row(real, small, with_squares, True), _rise(real)
-    exact_log, power = _exact_log(), two_to_minus(np.float64)
-    largest, in_place = in_any_order(_largest), real is small
+    plain = _weights_of_row(real, small, with_squares, False)
+    watching = _weights_of_row(real, small, with_squares, True)
+    rise, repair, most_doubt = _rise(real), _repair(), _most_doubt()
+    in_place = real is small
 
-    def weigh_tile(
-        tile: Any, out: Any, added: Any, shift: Any, factor: Any, mass: Any, squares: Any,
-        repaired: Any, rounding: Any, terms: Any, steep: Any, hopeless: Any, most: Any, q: Any,
-        k: Any, scale: Any, is_dot: bool, of_keys: Any, own: Any,
+    def fold_tile(
+        x: Any, y: Any, added: Any, allowed: Any, tile: Any, out: Any, values: Any, product: Any,
+        moment: Any, shift: Any, factor: Any, mass: Any, squares: Any, repaired: Any, rounding: Any,
+        variance: Any, hopeless: Any, most: Any, q: Any, k: Any, scale: Any, is_dot: bool,
+        of_keys: Any, own: Any,
     ) -> None:  # fmt: skip
-        doubts = np.empty(tile.shape[1], dtype=real)
+        np.dot(x, y.T, tile)
+        for i in range(allowed.shape[0]):
+            for j in range(allowed.shape[1]):
+                tile[i, j] = tile[i, j] if allowed[i, j] else -np.inf
+        doubts, none = np.empty(tile.shape[1], dtype=real), real(0)
+        terms, steep = real(variance[0]), real(variance[1])
+        low, high, rounded = added.min(), added.max(), rounding.max()
         for i in range(tile.shape[0]):
             row = tile[i]
             to = row if in_place else out[i]
-            if not rise(row, to, added, shift, factor, i):
+            top = rise(row, to, added, shift, factor, i)
+            if top == -np.inf:
                 continue
-            of_row = weights(row, to, added, real(shift[i]), rounding, terms, steep, doubts)
-            mass[i] = mass[i] * factor[i] + of_row[0]
+            base, before = real(shift[i]), mass[i] * factor[i]
+            quiet = most_doubt(top, shift[i], low, high, rounded, terms, steep) <= before
+            if quiet:
+                of_row = plain(row, to, added, base, added, none, none, added)
+            else:
+                of_row = watching(row, to, added, base, rounding, terms, steep, doubts)
+            mass[i] = before + of_row[0]
             squares[i] = squares[i] * factor[i] * factor[i] + of_row[1]
-            if of_row[2] <= mass[i] or repaired[i] > most:
-                continue
-            for start in range(0, row.size, _CHUNK):
-                stop = min(start + _CHUNK, row.size)
-                worst = largest(doubts[start:stop])
-                for j in range(start, stop if worst > mass[i] else start):
-                    if doubts[j] <= mass[i]:
-                        continue
-                    w = np.float64(to[j])
-                    repaired[i] += 1 if doubts[j] < hopeless * w else HOPELESS
-                    log = (exact_log(q[i], k[j], scale, is_dot) - own[i]) * _LOG2_E
-                    right = power(max(shift[i] - of_keys[j] - log, 0.0))
-                    to[j] = right
-                    mass[i] += right - w
-                    squares[i] += right * right - w * w
+            if of_row[2] > mass[i] and repaired[i] <= most:
+                pairs = (q[i], k, scale, is_dot, of_keys, own[i])
+                repair(to, doubts, shift, mass, squares, repaired, hopeless, i, pairs)
+        weights = tile if in_place else out
+        if values.shape[1] == 1:
+            np.dot(weights, values.reshape(-1), product.reshape(-1))
+        elif values.shape[1] > 1:
+            np.dot(weights, values, product)
+        for i in range(moment.shape[0]):
+            for o in range(moment.shape[1]):
+                moment[i, o] = moment[i, o] * factor[i] + product[i, o]
 
-    keys, number = _read(real, 1), from_dtype(np.dtype(real))
-    variances = (keys, number, number, types.float64, types.float64)
+    keys, sums = _read(real, 1), (*(_SUM,) * 4, _COUNT)
+    tiles = (types.boolean[:, ::1], _matrix(real), _matrix(small))
+    outputs = (_read(small, 2), _matrix(small), _matrix(np.float64))
+    variances = (keys, _NUMBERS, types.float64, types.float64)
     pairs = (_read(source, 2), _read(source, 2), _NUMBERS, types.boolean, _NUMBERS, _NUMBERS)
-    tiles = (_matrix(real), _matrix(small))
-    signature = types.void(*tiles, keys, *(_SUM,) * 4, _COUNT, *variances, *pairs)
-    name = f"wide-repair-{source.__name__}-{real.__name__}-{small.__name__}-{int(with_squares)}"
-    return compiled(name, signature, weigh_tile)
+    products = (_matrix(real), _matrix(real), keys)
+    signature = types.void(*products, *tiles, *outputs, *sums, *variances, *pairs)
+    name = f"wide-products-{source.__name__}-{real.__name__}-{small.__name__}-{int(with_squares)}"
+    return compiled(name, signature, fold_tile)
+
+
+def _most_doubt() -> Any:
+    """A bound of all doubts in a row, from its largest log, base 2.
+
+    A product is at most that log, but for what the key adds.  Where it is more than 9, a weight
+    falls faster than its variance grows.
+    """
+    power = two_to_minus(np.float64)
+
+    @in_any_order
+    def most_doubt(
+        top: Any, shift: Any, low: Any, high: Any, rounded: Any, terms: Any, steep: Any
+    ) -> Any:
+        product = max(9.0, abs(np.float64(top) - low), abs(np.float64(top) - high))
+        variance = product * product * terms + rounded
+        return power(shift - top) * variance * (1.0 + steep * variance * variance)
+
+    return most_doubt
+
+
+def _repair() -> Any:
+    """Weights of a row anew, where their doubt is more than the mass."""
+    exact_log, power = _exact_log(), two_to_minus(np.float64)
+    largest = in_any_order(_largest)
+
+    @in_any_order
+    def repair(
+        row: Any, doubts: Any, shift: Any, mass: Any, squares: Any, repaired: Any, hopeless: Any,
+        i: int, pairs: Any,
+    ) -> None:  # fmt: skip
+        q, k, scale, is_dot, of_keys, own = pairs
+        for start in range(0, row.size, _CHUNK):
+            stop = min(start + _CHUNK, row.size)
+            worst = largest(doubts[start:stop])
+            for j in range(start, stop if worst > mass[i] else start):
+                if doubts[j] <= mass[i]:
+                    continue
+                w = np.float64(row[j])
+                repaired[i] += 1 if doubts[j] < hopeless * w else HOPELESS
+                log = (exact_log(q, k[j], scale, is_dot) - own) * _LOG2_E
+                right = power(max(shift[i] - of_keys[j] - log, 0.0))
+                row[j] = right
+                mass[i] += right - w
+                squares[i] += right * right - w * w
+
+    return repair
 
 
 def _exact_log() -> Any:

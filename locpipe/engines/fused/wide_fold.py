@@ -11,7 +11,7 @@ import numpy as np
 from locpipe.blocks import KeyBlock, row_slices
 from locpipe.engines.fused import wide_compiled as loops
 from locpipe.engines.fused.wide import SINGLE_FROM
-from locpipe.engines.fused.wide_logs import Linear, Logs, Radially
+from locpipe.engines.fused.wide_logs import Linear, Logs, Radially, Tile
 from locpipe.engines.fused.wide_masks import allowed_pairs
 from locpipe.engines.fused.wide_rows import LOG2_E, Numbers, Rows
 from locpipe.kernels.dot_product import DotProduct
@@ -166,15 +166,15 @@ class _Tiles:
         """Which queries are better off another way, bool (n_queries,)."""
         n_rows, n_outputs = sums.moment.shape
         n_keys = _TILE_KEYS_OF_MANY_OUTPUTS if n_outputs >= _MANY_OUTPUTS else _TILE_KEYS
-        logs, size = self.logs, n_rows * n_keys
+        logs, size, most = self.logs, n_rows * n_keys, float(_FEW)
         buffers = np.empty(size, dtype=logs.real), np.empty(size, dtype=logs.small)
         product = np.empty((n_rows, n_outputs), dtype=logs.small)
-        most = float(_FEW)
         for columns in row_slices(len(self.rows.k), n_keys):
-            width = columns.stop - columns.start
-            tile, weights = (b[: n_rows * width].reshape(n_rows, width) for b in buffers)
-            most += _SHARE * width
-            self._fold_tile(tile, weights, product, sums, columns, most)
+            most += _SHARE * (columns.stop - columns.start)
+            allowed = self._allowed(columns)
+            if allowed is not None:
+                tile = self._tile(buffers, allowed, product, columns)
+                logs.fold(tile, sums, self.part, columns, most)
             if columns.start in _ASKS and self._gives_up(sums.doubtful > most):
                 return np.ones(n_rows, dtype=bool)
         return (sums.doubtful > most) & self.may_give_up
@@ -182,32 +182,25 @@ class _Tiles:
     def _gives_up(self, hopeless: Numbers) -> bool:
         return self.may_give_up and bool(np.mean(hopeless) > _MANY_ROWS)
 
-    def _fold_tile(
-        self,
-        tile: Numbers,
-        weights: Numbers,
-        product: Numbers,
-        sums: _Sums,
-        columns: slice,
-        most: float,
-    ) -> None:
-        logs = self.logs
-        allowed = self._allowed(columns)
-        if allowed is False:
-            return
-        logs.fill(tile, self.part, columns, sums.doubtful)
-        if allowed is not True:
-            np.copyto(tile, -np.inf, where=~allowed)
-        logs.weigh(tile, weights, sums, self.part, columns, most)
-        if self.values is not None:
-            weights = tile if logs.real is logs.small else weights
-            values = np.ascontiguousarray(self.values[columns], dtype=logs.small)
-            np.dot(weights, values, out=product)
-            loops.accumulate(logs.small)(sums.moment, sums.factor, product)
+    def _tile(
+        self, buffers: tuple[Numbers, ...], allowed: Numbers, product: Numbers, columns: slice
+    ) -> Tile:
+        n_rows, n_keys = len(product), columns.stop - columns.start
+        logs, weights = (b[: n_rows * n_keys].reshape(n_rows, n_keys) for b in buffers)
+        values = np.empty((n_keys, 0)) if self.values is None else self.values[columns]
+        values = np.ascontiguousarray(values, dtype=self.logs.small)
+        return Tile(logs, weights, allowed, values, product)
 
-    def _allowed(self, columns: slice) -> Any:
+    def _allowed(self, columns: slice) -> Numbers | None:
+        """Pairs that may be neighbours, of no rows where all may; None where none may."""
         masks = self.rows.parts.masks
         if not masks:
-            return True
+            return _ALL
         q, k = self.rows.q_block.rows(self.part), self.rows.k_block.rows(columns)
-        return allowed_pairs(masks, q, k)
+        allowed = allowed_pairs(masks, q, k)
+        if isinstance(allowed, bool):
+            return _ALL if allowed else None
+        return np.ascontiguousarray(allowed)
+
+
+_ALL = np.empty((0, 0), dtype=np.bool_)

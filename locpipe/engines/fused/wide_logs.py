@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import sqrt
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from locpipe.kernels.gaussian import Gaussian
 from locpipe.kernels.heavy import Cauchy, Exponential, Logistic, StudentT
 from locpipe.kernels.radial import Radial
 
-__all__ = ["Linear", "Logs", "Radially"]
+__all__ = ["Linear", "Logs", "Radially", "Tile"]
 
 _MARGIN = 8.0
 """Standard deviations of an error that rtol has room for."""
@@ -31,7 +31,7 @@ _BLOCKED = 384
 
 
 class Logs(Protocol):
-    """How a tile is filled with logs of weights (`real` numbers), which become `small` ones."""
+    """Where logs of weights come from (`real` numbers); the weights are `small` numbers."""
 
     real: Any
     small: Any
@@ -39,13 +39,30 @@ class Logs(Protocol):
     added: Numbers
     constant: Numbers
 
-    def fill(self, tile: Numbers, rows: slice, columns: slice, doubtful: Numbers) -> None:
-        """Base 2 logs of weights, but for what `added` holds; counts the pairs in doubt."""
+    def fold(self, tile: Tile, sums: Any, rows: slice, columns: slice, most: float) -> None:
+        """Fold a tile into the sums; counts the pairs in doubt, `most` of which are worth it."""
 
-    def weigh(
-        self, tile: Numbers, out: Numbers, sums: Any, rows: slice, columns: slice, most: float
-    ) -> None:
-        """Logs become weights, those that matter right ones; counts the pairs in doubt."""
+
+class Tile(NamedTuple):
+    """What a tile of pairs needs beside the rows.
+
+    Attributes
+    ----------
+    logs : array (n_queries, n_keys)
+        Becomes the logs of the weights, and the weights if those are of one type.
+    weights : array (n_queries, n_keys)
+    allowed : bool array (n_queries, n_keys)
+        Pairs that may be neighbours; of no rows where all may.
+    values : array (n_keys, n_outputs)
+    product : array (n_queries, n_outputs)
+        Becomes the product of the weights and the values.
+    """
+
+    logs: Numbers
+    weights: Numbers
+    allowed: Numbers
+    values: Numbers
+    product: Numbers
 
 
 class Linear:
@@ -83,31 +100,25 @@ class Linear:
         """
         unit = 0.25 * float(np.finfo(self.real).eps) / LOG2_E / self.rtol
         n_terms = min(self.x.shape[1], _BLOCKED) + 16
-        self.terms = self.real(unit * unit * n_terms / 3)
         self.rounding = (unit * unit * (2 * self.added.astype(np.float64) ** 2 + 1)).astype(
             self.real
         )
-        self.watched = not (self.is_dot and self.real is np.float64)
+        # Products in float64 of a kernel that is a product are all that there is.
+        exact = self.is_dot and self.real is np.float64
+        self.rounding = self.rounding * self.real(not exact)
+        self.variance = np.array([0.0 if exact else unit * unit * n_terms / 3, _STEEP])
 
-    def fill(self, tile: Numbers, rows: slice, columns: slice, doubtful: Numbers) -> None:
-        """Products alone."""
-        np.dot(self.x[rows], self.y[columns].T, out=tile)
-
-    def weigh(
-        self, tile: Numbers, out: Numbers, sums: Any, rows: slice, columns: slice, most: float
-    ) -> None:
-        """Weights that are more of the mass than independent errors may be are computed anew."""
-        added, r, kinds = self.added[columns], self.rows, (self.real, self.small)
-        state = sums.shift, sums.factor, sums.mass, sums.squares
-        if not self.watched:
-            loops.weigh(*kinds, sums.no_moment)(tile, out, added, *state)
-            return
-        steep = 0.0 if sums.no_moment else _STEEP
-        variance = self.rounding[columns], self.terms, self.real(steep)
-        bounds = (_NEARLY / self.rtol) ** 2, most
-        pairs = r.q[rows], r.k[columns], self.factor, self.is_dot, r.added[columns], self.own[rows]
-        loop = loops.weigh_and_repair(r.source, *kinds, sums.no_moment)
-        loop(tile, out, added, *state, sums.doubtful, *variance, *bounds, *pairs)
+    def fold(self, tile: Tile, sums: Any, rows: slice, columns: slice, most: float) -> None:
+        """All in one go."""
+        r: Any = self.rows
+        loop = loops.fold_products(r.source, self.real, self.small, sums.no_moment)
+        loop(
+            self.x[rows], self.y[columns], self.added[columns], tile.allowed, tile.logs,
+            tile.weights, tile.values, tile.product, sums.moment, sums.shift, sums.factor,
+            sums.mass, sums.squares, sums.doubtful, self.rounding[columns],
+            self.variance * [1.0, not sums.no_moment], (_NEARLY / self.rtol) ** 2, most, r.q[rows],
+            r.k[columns], self.factor, self.is_dot, r.added[columns], self.own[rows],
+        )  # fmt: skip
 
 
 def _ready(
@@ -151,28 +162,32 @@ class Radially:
         self.near = _near(self.core, slope, self.x.shape[1])
         self.edge = _edge(self.core, slope, error)
 
-    def fill(self, tile: Numbers, rows: slice, columns: slice, doubtful: Numbers) -> None:
-        """Squared distances, and the log profile of them."""
-        scale = self.scale, self.q_factor[rows], self.k_factor[columns]
-        q, k = self.rows.q[rows], self.rows.k[columns]
-        if self.from_products:
-            np.dot(self.x[rows], self.y[columns].T, out=tile)
-            loops.squares_from_products(self.rows.source)(
-                tile, self.x2[rows], self.y2[columns], self.q_precision[rows],
-                self.k_precision[columns], self.near[rows], self.edge[rows], q, k, *scale, doubtful,
-            )  # fmt: skip
-        else:
-            keys_by_feature = np.ascontiguousarray(k.T)
-            loops.squares_from_differences(self.rows.source)(tile, q, keys_by_feature, *scale)
-        take_logs(self.core, tile, q.shape[1])
-
-    def weigh(
-        self, tile: Numbers, out: Numbers, sums: Any, rows: slice, columns: slice, most: float
-    ) -> None:
-        """Distances were settled before."""
+    def fold(self, tile: Tile, sums: Any, rows: slice, columns: slice, most: float) -> None:
+        """Squared distances, their logs, weights, sums."""
+        self._fill(tile.logs, rows, columns, sums.doubtful)
+        take_logs(self.core, tile.logs, self.rows.q.shape[1])
+        if len(tile.allowed):
+            np.copyto(tile.logs, -np.inf, where=~tile.allowed)
         state = sums.shift, sums.factor, sums.mass, sums.squares
         weigh = loops.weigh(self.real, self.small, sums.no_moment)
-        weigh(tile, out, self.added[columns], *state)
+        weigh(tile.logs, tile.weights, self.added[columns], *state)
+        if not sums.no_moment:
+            weights = tile.logs if self.real is self.small else tile.weights
+            np.dot(weights, tile.values, out=tile.product)
+            loops.accumulate(self.small)(sums.moment, sums.factor, tile.product)
+
+    def _fill(self, tile: Numbers, rows: slice, columns: slice, doubtful: Numbers) -> None:
+        scale = self.scale, self.q_factor[rows], self.k_factor[columns]
+        q, k, source = self.rows.q[rows], self.rows.k[columns], self.rows.source
+        if not self.from_products:
+            squares = loops.squares_from_differences(source)
+            squares(tile, q, np.ascontiguousarray(k.T), *scale)
+            return
+        np.dot(self.x[rows], self.y[columns].T, out=tile)
+        loops.squares_from_products(source)(
+            tile, self.x2[rows], self.y2[columns], self.q_precision[rows],
+            self.k_precision[columns], self.near[rows], self.edge[rows], q, k, *scale, doubtful,
+        )  # fmt: skip
 
 
 def _factor(bandwidth: Any, n_rows: int) -> Numbers:

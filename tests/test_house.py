@@ -271,11 +271,27 @@ def modules_after(statement: str) -> set[str]:
 
 
 HEAVY = ("prefect", "dask", "distributed", "sklearn", "matplotlib", "zarr", "cupy", "pandas")
+COMPILERS = ("numba", "finufft", "faiss", "scipy.spatial", "torch")
 
 
 @pytest.mark.parametrize("statement", ["import locpipe", "import locpipe.cli"])
 def test_importing_loads_nothing_heavy(statement: str) -> None:
-    assert modules_after(statement).isdisjoint(HEAVY)
+    assert modules_after(statement).isdisjoint(HEAVY + COMPILERS)
+
+
+SMALL_CALLS = """
+import numpy as np, locpipe as lp
+x = np.random.default_rng(0).normal(size=(100, 100))
+kernel = lp.kernels.Gaussian(3.0)
+lp.local_mean(x, x, x, kernel), lp.log_density(x, x, kernel), lp.nearest(x, x, 5)
+many = np.zeros((100_000, 100))
+lp.plan(many, x, kernel, reduction="log_mass")
+"""
+
+
+def test_a_small_call_loads_no_compiler() -> None:
+    loaded = modules_after(SMALL_CALLS)
+    assert loaded.isdisjoint(HEAVY + COMPILERS)
 
 
 @pytest.mark.parametrize("module", ["locpipe.cluster", "locpipe.flows", "locpipe.flows.models"])

@@ -2,7 +2,7 @@
 
 from locpipe.engines import dense
 from locpipe.engines.base import Engine, Need, PairEngine, Spread, SummaryEngine
-from locpipe.engines.choice import NAMES, choose, pairwise
+from locpipe.engines.choice import NAMES, choices, pairwise
 from locpipe.engines.threads import single_threaded_libraries
 
 __all__ = [
@@ -12,7 +12,7 @@ __all__ = [
     "PairEngine",
     "Spread",
     "SummaryEngine",
-    "choose",
+    "choices",
     "dense",
     "pairwise",
     "single_threaded_libraries",

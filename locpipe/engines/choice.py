@@ -11,7 +11,7 @@ from locpipe.engines.base import Engine, Need, PairEngine
 from locpipe.engines.dense import Dense
 from locpipe.errors import InputError
 
-__all__ = ["NAMES", "choose", "pairwise"]
+__all__ = ["NAMES", "choices", "pairwise"]
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,7 @@ _ENTRIES = (
     _Entry("fused", "ranked", "Ranked", ranks=True),
     _Entry("pruned", "pruned", "Pruned", ranks=False),
     _Entry("pruned", "ranked", "RankedTrees", ranks=True),
+    _Entry("pruned", "ranked", "RankedProjected", ranks=True),
     _Entry("spectral", "spectral", "Spectral", ranks=False),
     _Entry("spectral", "cuda", "SpectralCuda", ranks=False, library="cupy", auto=False),
     _Entry("approximate", "ranked", "Approximate", ranks=True, auto=False),
@@ -45,8 +46,8 @@ _WORTH_COMPILED_SECONDS = 0.02
 """What takes the reference engine less is not worth loading a compiler for."""
 
 
-def choose(name: str, need: Need) -> Engine:
-    """The engine of that name, or under ``"auto"`` the one of least seconds.
+def choices(name: str, need: Need) -> list[Engine]:
+    """The engine of that name, or under ``"auto"`` all that pay, that of least seconds first.
 
     Raises
     ------
@@ -54,9 +55,11 @@ def choose(name: str, need: Need) -> Engine:
         If the engine cannot serve: why, and which can.
     """
     if name == "dense":
-        return Dense()
-    if name == "auto":
-        return _cheapest(need)
+        return [Dense()]
+    return _by_seconds(need) if name == "auto" else [_named(name, need)]
+
+
+def _named(name: str, need: Need) -> Engine:
     reasons = []
     for kind, reason in _asked(need, name):
         if reason is None:
@@ -77,17 +80,15 @@ def pairwise(need: Need) -> PairEngine:
     return Dense()
 
 
-def _cheapest(need: Need) -> Engine:
-    best: Any = Dense
-    least = Dense.seconds(need)
-    if least < _WORTH_COMPILED_SECONDS:
-        return Dense()
-    for entry in _suited(need):
-        kind = entry.engine()
-        if entry.auto and kind.refusal(need) is None and (seconds := kind.seconds(need)) < least:
-            best, least = kind, seconds
-    cheapest: Engine = best.build(need)
-    return cheapest
+def _by_seconds(need: Need) -> list[Engine]:
+    """Engines that are faster than the reference, and the reference at last."""
+    slowest = Dense.seconds(need)
+    if slowest < _WORTH_COMPILED_SECONDS:
+        return [Dense()]
+    kinds = [entry.engine() for entry in _suited(need) if entry.auto]
+    priced = [(kind.seconds(need), kind) for kind in kinds if kind.refusal(need) is None]
+    faster = sorted((p for p in priced if p[0] < slowest), key=lambda p: p[0])
+    return [*(kind.build(need) for _, kind in faster), Dense()]
 
 
 def _suited(need: Need) -> Iterator[_Entry]:

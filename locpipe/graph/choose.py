@@ -1,7 +1,8 @@
-"""The engine of a fold: from what its rows are, by metadata, and from where the keys lie."""
+"""The engines of a fold: from what its rows are, by metadata, and from where the keys lie."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace
 
-from locpipe.engines import Engine, Need, Spread, SummaryEngine, choose, pairwise
+from locpipe.engines import Engine, Need, Spread, SummaryEngine, choices, pairwise
 from locpipe.engines.base import PairEngine
 from locpipe.engines.dense import Dense
 from locpipe.graph.inputs import Keys, Queries
@@ -18,7 +19,7 @@ from locpipe.graph.place import Place
 from locpipe.graph.sizes import Sizes
 from locpipe.graph.sources import ArrayKeys, KeySource
 
-__all__ = ["Chosen", "engine_name", "with_engine"]
+__all__ = ["Chosen", "engine_name", "with_engines"]
 
 _DEFAULT_RTOL = {32: 1e-6, 64: 1e-10}
 _WORTH_A_LOOK_SECONDS = 0.2
@@ -70,7 +71,7 @@ def _seconds(engine: Any, need: Need) -> float:
     return float(getattr(engine, "seconds", Dense.seconds)(need))
 
 
-def with_engine(
+def with_engines(
     op: Operation,
     queries: Queries,
     keys: Keys | KeySource,
@@ -80,8 +81,10 @@ def with_engine(
     engine: str | PairEngine | SummaryEngine,
     rtol: float | None,
     spread: Spread | None,
-) -> Chosen:
-    """`op` with the engine of that name, or the one that is given.
+) -> Iterator[Chosen]:
+    """`op` with the engine of that name, or the one that is given; with several, best first.
+
+    Those of ``"auto"`` end with the reference engine for all passes, which needs least memory.
 
     Raises
     ------
@@ -91,12 +94,14 @@ def with_engine(
     need = _need(op, queries, keys, sizes, place, rtol)
     ranking = _ranking(op, need)
     if not isinstance(engine, str):
-        return Chosen(_given(op, engine), need, ranking)
+        yield Chosen(_given(op, engine), need, ranking)
+        return
     need = replace(need, spread=_looked_at(engine, need, keys) if spread is None else spread)
     ranker = Dense() if ranking is None or engine == "dense" else pairwise(ranking)
-    chosen = choose(engine, need)
-    op = replace(op, ranker=ranker)
-    return Chosen(_given(op, chosen, need), need, ranking)
+    for one in choices(engine, need):
+        yield Chosen(_given(replace(op, ranker=ranker), one, need), need, ranking)
+    if engine == "auto" and not isinstance(ranker, Dense):
+        yield Chosen(op, need, ranking)
 
 
 def _given(op: Operation, engine: Any, need: Need | None = None) -> Operation:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Unpack
 
 from locpipe.engines import Spread
-from locpipe.graph.choose import engine_name, with_engine
+from locpipe.graph.choose import Chosen, engine_name, with_engines
 from locpipe.graph.costs import read_seconds
 from locpipe.graph.explain import explain
 from locpipe.graph.inputs import Keys, Queries
@@ -112,7 +113,7 @@ def plan_fold(
         memory_limit=how.get("memory_limit"),
     )
     sizes = Sizes.of(op, queries, keys, room_for_keys(place))
-    chosen = with_engine(
+    candidates = with_engines(
         op,
         queries,
         keys,
@@ -122,7 +123,8 @@ def plan_fold(
         rtol=how.get("rtol"),
         spread=spread,
     )
-    room = Room.of(chosen, queries, keys, place, sizes)
+    rooms = ((one, Room.of(one, queries, keys, place, sizes)) for one in candidates)
+    chosen, room = _first_that_fits(rooms)
     blocks = room.fit()
     n_cores = blocks.n_threads * place.n_workers
     reading = read_seconds(chosen.op, keys, sizes, blocks[:2])
@@ -146,3 +148,12 @@ def plan_fold(
         op=chosen.op,
         seconds=(chosen.seconds() + reading) / n_cores,
     )
+
+
+def _first_that_fits(rooms: Iterator[tuple[Chosen, Room]]) -> tuple[Chosen, Room]:
+    """The best engine that has room, or the last one: a summary of all keys may be too much."""
+    for chosen, room in rooms:
+        last = chosen, room
+        if room.largest_that_fit() is not None:
+            break
+    return last

@@ -124,18 +124,24 @@ class Room:
         InputError
             If nothing does, and the limit was asked for.
         """
-        fewest = self._n_threads() if self.sizes.is_lazy else 1
-        for n_threads in range(self._n_threads(), fewest - 1, -1):
-            largest = self._largest(n_threads)
-            for blocks in _smaller_and_smaller(largest, self._least_query_rows()):
-                if self.peak(blocks) <= self.place.memory_limit:
-                    return blocks
-        least = Blocks(self._least_query_rows(), dense.TILE_KEYS, fewest)
+        found = self.largest_that_fit()
+        if found is not None:
+            return found
+        least = Blocks(self._least_query_rows(), dense.TILE_KEYS, self._fewest_threads())
         if self.place.is_given:
             raise InputError(too_much(self, least))
         if self.place.is_cluster:
             warnings.warn(too_much(self, least), UserWarning, stacklevel=2)
         return least
+
+    def largest_that_fit(self) -> Blocks | None:
+        """The largest blocks, and the most threads, within the limit; None where nothing is."""
+        for n_threads in range(self._n_threads(), self._fewest_threads() - 1, -1):
+            largest = self._largest(n_threads)
+            for blocks in _smaller_and_smaller(largest, self._least_query_rows()):
+                if self.peak(blocks) <= self.place.memory_limit:
+                    return blocks
+        return None
 
     def parts(self, blocks: Blocks) -> dict[str, int]:
         """Bytes by what they are for: whatever the blocks, and rows and pairs of all at work."""
@@ -155,6 +161,9 @@ class Room:
         if self.footprint.threads_inside:
             return 1
         return max(1, min(self.place.pool, -(-self.sizes.query_rows // dense.TILE_QUERIES)))
+
+    def _fewest_threads(self) -> int:
+        return self._n_threads() if self.sizes.is_lazy else 1
 
     def _largest(self, n_threads: int) -> Blocks:
         width = 8 * (self.sizes.n_features + self.sizes.n_outputs)

@@ -1,10 +1,12 @@
 """Compiled code is kept for the next process, wherever there is a place for it."""
 
 import os
+import pickle
 import subprocess
 import sys
 from pathlib import Path
 
+import numba
 import numpy as np
 import pytest
 
@@ -58,6 +60,32 @@ def test_the_second_process_compiles_nothing(tmp_path):
     assert third == first
 
 
+# A ranking is compiled when it is first called, and for several signatures.
+RANK = """
+import numpy as np, locpipe as lp
+x = np.random.default_rng(0).normal(size=(500, 3))
+print(int(lp.nearest(x, x, 2, engine="fused")[1].sum()))
+"""
+
+
+def test_a_list_of_what_is_kept_that_cannot_be_read_is_begun_anew(tmp_path):
+    def rank():
+        env = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+        done = subprocess.run([sys.executable, "-c", RANK], env=env, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    first = rank()
+    lists = list(tmp_path.rglob("*.nbi"))
+    assert lists
+    # As a release leaves it whose types have other names: the version is right, the rest is not.
+    spoiled = pickle.dumps(numba.__version__) + b"clocpipe.errors\nNoLonger\n."
+    for file in lists:
+        file.write_bytes(spoiled)
+    assert rank() == first
+    assert all(file.read_bytes() != spoiled for file in lists)
+
+
 def test_processes_that_compile_at_once(tmp_path):
     both = [start(NUMBA_CACHE_DIR=tmp_path) for _ in range(2)]
     assert len({answer(process)[1:] for process in both}) == 1
@@ -89,12 +117,12 @@ def test_a_folder_that_others_may_write_is_not_used(tmp_path):
 
 
 def test_code_is_stale_once_a_file_changes(tmp_path, monkeypatch):
-    for name in ("compiled.py", "other.py"):
-        (tmp_path / name).write_text("1")
-    monkeypatch.setattr(compiled, "__file__", str(tmp_path / "compiled.py"))
+    here, other = tmp_path / "fused" / "compiled.py", tmp_path / "pruned" / "other.py"
+    other.parent.mkdir()
+    monkeypatch.setattr(compiled, "__file__", str(here))
     stamps = []
     for text in ("1", "2"):
-        (tmp_path / "other.py").write_text(text)
+        other.write_text(text)
         compiled._stamp.cache_clear()
         stamps.append(compiled._stamp())
     compiled._stamp.cache_clear()

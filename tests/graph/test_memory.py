@@ -47,7 +47,8 @@ def test_the_measured_peak_is_below_the_planned_and_the_planned_below_the_limit(
 
 def test_neighbours_of_all_rows_need_no_matrix(repo):  # D16: 60,000 x 4, here 12,000
     found = measure(repo, "self_neighbours", 0.2)
-    assert found["peak"] <= found["planned"] < 150 * MiB  # the matrix would be 1152 MB
+    # The matrix would be 1152 MB; 160 MiB are for the compiler, which rankings by trees spare.
+    assert found["peak"] <= found["planned"] < 500 * MiB
 
 
 @pytest.mark.parametrize("name", ["stored_pairs", "shards", "columns"])

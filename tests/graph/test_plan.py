@@ -14,6 +14,7 @@ from distributed import Client, get_client
 
 import locpipe as lp
 from locpipe.blocks import KeyBlock
+from locpipe.engines import Spread
 from locpipe.errors import InputError
 from locpipe.graph.footprint import bytes_in_memory
 from locpipe.graph.inputs import Queries
@@ -76,6 +77,27 @@ def test_the_limit_is_kept(limit, n_threads, d):
         assert plan.peak_bytes <= plan.memory_limit == limit
         assert plan.query_rows % 256 == plan.key_rows % 256 == 0
         assert 1 <= plan.n_threads <= n_threads
+
+
+def test_auto_takes_what_fits():
+    """The trees of all keys are the fastest, and larger than the limit."""
+    keys, spread = Endless(10**8, 1), Spread((0.0,), (1.0,), (0.5,), (0.1,))
+    how = {"reduction": TopK(1), "kernel": lp.kernels.Nearness(), "d": 1, "spread": spread}
+    plans = [plan_of(10**6, keys, memory_limit=limit, **how) for limit in (16 * GiB, 4 * GiB)]
+    assert [plan.engine for plan in plans] == ["pruned", "fused"]
+    assert plans[0].peak_bytes > 4 * GiB > plans[1].peak_bytes
+    with pytest.raises(InputError, match="memory_limit must be at least"):
+        plan_of(10**6, keys, memory_limit=4 * GiB, engine="pruned", **how)
+
+
+def test_no_compiler_is_loaded_that_would_not_fit():
+    limits = (8 * GiB, WORKER_BASELINE + 100 * MiB)
+    kernel = lp.kernels.Nearest(5)
+    plans = [
+        plan_of(5_000, Endless(10**6), WeightedMean(1), kernel, memory_limit=limit)
+        for limit in limits
+    ]
+    assert [plan.op.ranker.name for plan in plans] == ["fused", "dense"]
 
 
 def test_less_memory_means_smaller_blocks_and_then_fewer_threads():
@@ -365,9 +387,23 @@ def test_plans_take_what_the_functions_take():
             lp.plan(x, x, **bad)
 
 
-def test_options_change_no_bit():
+@pytest.mark.parametrize("engine", ["dense", "fused"])
+def test_threads_and_memory_change_no_bit(engine):
     rng = np.random.default_rng(0)
     x, q = rng.normal(size=(3_000, 2)), rng.normal(size=(1_300, 2))
-    expected = lp.local_mean(q, x, x, GAUSSIAN, n_threads=1)
-    for run in ({"n_threads": 3}, {"rtol": 1e-3}, {"memory_limit": "512 MiB"}):
-        np.testing.assert_array_equal(lp.local_mean(q, x, x, GAUSSIAN, **run), expected)
+    expected = lp.local_mean(q, x, x, GAUSSIAN, engine=engine, n_threads=1)
+    for run in ({"n_threads": 3}, {"memory_limit": "512 MiB"}):
+        found = lp.local_mean(q, x, x, GAUSSIAN, engine=engine, **run)
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_rtol_changes_no_bit_of_the_reference_and_is_kept_by_auto():
+    rng = np.random.default_rng(0)
+    x, q = rng.normal(size=(3_000, 2)), rng.normal(size=(1_300, 2))
+    expected = lp.local_mean(q, x, x, GAUSSIAN, engine="dense")
+    found = lp.local_mean(q, x, x, GAUSSIAN, engine="dense", rtol=1e-3)
+    np.testing.assert_array_equal(found, expected)
+    sizes = lp.local_mean(q, x, np.abs(x), GAUSSIAN, engine="dense")
+    for rtol in (1e-3, 1e-6, 1e-10):
+        error = np.abs(lp.local_mean(q, x, x, GAUSSIAN, rtol=rtol) - expected)
+        assert (error <= rtol * sizes).all()

@@ -3,7 +3,7 @@
 Loops are closures over what is known at compile time (a profile, a number of features), and each
 is one function of one signature.  Its cache file is named by those constants, so several processes
 that compile at once write the same bytes to the same place, and its stamp is a hash of all files
-of this folder, so that no change of a function that was inlined leaves stale code behind.
+of the engines, so that no change of a function that was inlined leaves stale code behind.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ from llvmlite.binding import get_host_cpu_features, get_host_cpu_name
 from numba import njit, types
 from numba.core import config
 from numba.core.caching import CompileResultCacheImpl, FunctionCache
+from numba.core.sigutils import normalize_signature
 from numba.extending import intrinsic
 from numba.misc.appdirs import AppDirs
 
-__all__ = ["as_written", "compiled", "in_any_order", "in_order", "prefer_wide_vectors"]
+__all__ = ["as_written", "compiled", "in_any_order", "in_order", "kept", "prefer_wide_vectors"]
 
 _SUMS = {"reassoc", "contract", "nsz", "arcp"}
 
@@ -58,11 +59,16 @@ def compiled(name: str, signature: Any, function: Callable[..., Any]) -> Any:
     """
     function.__qualname__ = name
     options = _INNER | {"no_cpython_wrapper": False}
-    dispatcher = njit(nogil=True, fastmath=_SUMS, **options)(function)
-    if cache_folder() is not None:
-        dispatcher._cache = _Cache(function)
+    dispatcher = kept(njit(nogil=True, fastmath=_SUMS, **options)(function))
     dispatcher.compile(signature)
     dispatcher.disable_compile()
+    return dispatcher
+
+
+def kept(dispatcher: Any) -> Any:
+    """A function of Numba's whose code is kept on disk, where there is a place for it."""
+    if cache_folder() is not None:
+        dispatcher._cache = _Cache(dispatcher.py_func)
     return dispatcher
 
 
@@ -115,7 +121,7 @@ def _is_ours(folder: Path) -> bool:
 
 @lru_cache(maxsize=1)
 def _stamp() -> str:
-    files = sorted(Path(__file__).parent.glob("*.py"))
+    files = sorted(Path(__file__).parents[1].glob("**/*.py"))
     return hashlib.sha256(b"\0".join(file.read_bytes() for file in files)).hexdigest()
 
 
@@ -150,13 +156,22 @@ class _Cache(FunctionCache):  # type: ignore[misc]
 
     def load_overload(self, signature: Any, target: Any) -> Any:
         try:
-            return super().load_overload(signature, target)
+            found = super().load_overload(signature, target)
         except Exception:  # A file cut short by a full disk can fail in any way: compile anew.
             return None
+        # Two processes that add signatures at once may give both the same file.
+        wanted, _ = normalize_signature(signature)
+        return found if found is not None and found.signature.args == tuple(wanted) else None
 
     def save_overload(self, signature: Any, data: Any) -> None:
         with suppress(OSError):
-            super().save_overload(signature, data)
+            try:
+                super().save_overload(signature, data)
+            except OSError:
+                raise
+            except Exception:  # So can the list of what there is, or it names what is no more.
+                self.flush()
+                super().save_overload(signature, data)
 
     def _index_key(self, signature: Any, codegen: Any) -> Any:
         # Numba adds the values of the closure, which never match where they are functions; here

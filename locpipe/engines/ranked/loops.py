@@ -8,6 +8,8 @@ from typing import Any
 import numba
 import numpy as np
 
+from locpipe.engines.fused.compiled import kept
+
 __all__ = [
     "MANHATTAN",
     "MISSING",
@@ -27,10 +29,7 @@ LARGEST_SQUARE = 1e305
 
 def compiled(function: Any, **options: Any) -> Any:
     """`function` compiled on first use, and cached on disk where a folder can be written to."""
-    try:
-        return numba.njit(nogil=True, cache=True, **options)(function)
-    except RuntimeError:  # no such folder
-        return numba.njit(nogil=True, **options)(function)
+    return kept(numba.njit(nogil=True, **options)(function))
 
 
 inlined = numba.njit(inline="always")

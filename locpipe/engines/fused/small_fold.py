@@ -16,7 +16,15 @@ from locpipe.engines.fused.small import SINGLE_FROM
 from locpipe.engines.fused.small_layout import Layout, span_of
 from locpipe.engines.fused.small_loops import least_costs
 from locpipe.engines.fused.small_rows import Block, block_of
-from locpipe.engines.fused.small_sums import Sums, as_state, from_state, mass_of, no_sums, run
+from locpipe.engines.fused.small_sums import (
+    Sums,
+    as_state,
+    from_state,
+    mass_of,
+    no_sums,
+    of_values,
+    run,
+)
 from locpipe.engines.parts import Parts
 from locpipe.kernels.base import Kernel
 from locpipe.kernels.normalized import Normalized
@@ -27,6 +35,15 @@ from locpipe.reductions.log_mass import LogMass
 __all__ = ["fold_block"]
 
 _FEW = 4.0
+
+_TINY_EXPONENT = -100
+"""Of two: values of this size are tiny."""
+
+_SCARCE = 2.0**-13
+"""Share of the mass at which values weigh so little that only far keys may have any."""
+
+_LONE = 2.0**-25
+"""Error of one squared distance in float32; those of many are independent."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +95,7 @@ def fold_block(
     profile = profile_of(core, d)
     if isinstance(reduction, LogMass) or getattr(reduction, "n_outputs", None) == 0:
         k = replace(k, values=None)
+    k, powers = _raised(k)
     block = block_of(
         profile, core.scale(d), parts.log_factor, parts.per_row, bool(parts.masks), q, k
     )
@@ -85,7 +103,18 @@ def fold_block(
     if block is not None:
         job = Fold(reduction, _whole(parts), rtol, state[0], mass_of(state))
         _fill(found, block, job)
-    return reduction.merge(state, as_state(reduction, found, k))
+    return reduction.merge(state, as_state(reduction, found, k, powers))
+
+
+def _raised(k: KeyBlock) -> tuple[KeyBlock, Array]:
+    """Keys whose values are not all tiny, lest products with weights underflow; what undoes it."""
+    if k.values is None:
+        return k, np.ones(0)
+    exponents = np.frexp(np.max(np.abs(k.values), axis=0).astype(np.float64))[1]
+    exponents = np.where(exponents < _TINY_EXPONENT, exponents, 0)
+    if exponents.any():
+        k = replace(k, values=np.ldexp(k.values.astype(np.float64), -exponents))
+    return k, np.ldexp(1.0, exponents)
 
 
 def _whole(parts: Parts) -> Kernel:
@@ -124,7 +153,25 @@ def _summed(
     """Sums in one precision, and whether they are right to rtol."""
     layout = Layout.of(block, precision.real, centre)
     part = run(layout, block, job.reduction, np.zeros(block.q.n_rows))
-    return part, _trusted(part, block, job, precision)
+    trusted = _trusted(part, block, job, precision)
+    if precision is _SINGLE:
+        trusted &= _sees_values(part, layout.powers, block.profile.has_cost, job)
+    return part, trusted
+
+
+def _sees_values(part: Sums, sizes: Array, has_cost: bool, job: Fold) -> Array:
+    """Whether float32 is as right for means as for masses: no row has its values from afar.
+
+    `sizes` (n_outputs,) are those of the largest values.
+    """
+    weighed, mass = np.abs(of_values(job.reduction, part)), part.totals[:, :1]
+    if has_cost:
+        needed = _SCARCE * mass
+    else:
+        # The values may be those of keys near the edge, which are more in doubt than others.
+        doubt = np.maximum(part.totals[:, 1:], mass)
+        needed = _LONE / job.rtol * doubt / np.sqrt(np.maximum(mass, 1.0))
+    return np.asarray((weighed >= needed * sizes).all(axis=1))
 
 
 def _shifted(block: Block, job: Fold) -> tuple[Sums, Array]:

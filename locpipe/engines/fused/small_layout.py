@@ -24,7 +24,7 @@ class Layout:
         As in `small_loops`; the last query comes twice where their number is odd.
     values : array (n_strips, n_outputs, length)
     powers : float64 array (n_outputs,)
-        What brings sums of these values back to those of the values as given.
+        What brings sums of these values back to those of the block's; 0 where all are 0.
     plain : bool
         Whether keys differ in nothing but their place, and features not in bandwidth.
     exponent : int
@@ -93,8 +93,12 @@ def _values(block: Block, real: Any) -> tuple[list[Array], Array]:
         return [], np.ones(0)
     if real is np.float64:
         return list(values.T), np.ones(values.shape[1])
-    exponents = np.frexp(np.max(np.abs(values), axis=0).astype(np.float64))[1]
-    return list(np.ldexp(values, -exponents).T), np.ldexp(1.0, exponents)
+    fractions, exponents = np.frexp(np.max(np.abs(values), axis=0).astype(np.float64))
+    return list(np.ldexp(values, -exponents).T), np.ldexp(np.sign(fractions), exponents)
+
+
+_FARTHEST = 1e15
+"""Bandwidths whose squares float32 holds, those of some features together too."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +112,7 @@ class Span:
     least, most : float
         Factors of squared distances lie between.
     centre : array or None
-        To be subtracted before float32; None where the rows are float32 numbers.
+        To be subtracted before float32; None where the rows are float32 numbers in range.
     rounding : float
         What float32 changes a coordinate by, in bandwidths.
     even_values : bool
@@ -124,7 +128,7 @@ class Span:
 
     def fits_single(self, rtol: float) -> bool:
         """Whether float32 is worth a try."""
-        in_range = self.reach < 1e15 and self.least > 1e-30 and self.most < 1e30
+        in_range = self.reach < _FARTHEST and self.least > 1e-30 and self.most < 1e30
         return in_range and self.even_values and 4 * self.rounding < rtol
 
     @property
@@ -141,10 +145,11 @@ def span_of(block: Block) -> Span:
     smallest = float(np.prod([h.min() for h in rows])) if rows else 1.0
     largest = float(np.prod([h.max() for h in rows])) if rows else 1.0
     reach = float(np.max((high - low) / block.bandwidths)) / min(smallest, 1.0)
+    size = float(np.max(np.maximum(np.abs(low), np.abs(high)) / block.bandwidths))
     narrow, wide = np.ldexp(block.last, -block.exponent) * np.array([smallest, largest])
     unit = 1.0 if block.exact else block.profile.unit
     centre, rounding = None, 0.0
-    if not (_is_single(block.q.data) and _is_single(block.k.data)):
+    if size > _FARTHEST or not (_is_single(block.q.data) and _is_single(block.k.data)):
         centre = 0.5 * (low + high)
         rounding = 2.0**-24 * reach
     return Span(

@@ -98,7 +98,8 @@ class Block:
         if centre is not None:
             data = data.astype(np.float64) - centre
         if self.exponent:
-            data = np.ldexp(data, -self.exponent)
+            # Float64 first, where it is asked for: a quotient may be too large for float32.
+            data = np.ldexp(data.astype(np.promote_types(data.dtype, real)), -self.exponent)
         return np.asarray(data, dtype=real)
 
     def factors(self, real: Any) -> Array:

@@ -19,7 +19,7 @@ from locpipe.reductions.local_moments import LocalMoments, LocalMomentsState, ex
 from locpipe.reductions.log_mass import LogMass, LogMassState
 from locpipe.reductions.weighted_mean import WeightedMeanState
 
-__all__ = ["Sums", "as_state", "from_state", "mass_of", "no_sums", "run"]
+__all__ = ["Sums", "as_state", "from_state", "mass_of", "no_sums", "of_values", "run"]
 
 _LOG_2 = np.log(2.0)
 
@@ -66,6 +66,14 @@ def _sizes(reduction: LocalMoments) -> tuple[int, int]:
     return comb(d + 2 * p, d), comb(d + p, d) * reduction.n_outputs
 
 
+def of_values(reduction: Any, found: Sums) -> Array:
+    """Sums of the weighted values themselves (n_queries, n_outputs)."""
+    if isinstance(reduction, LogMass):
+        return found.moments[:, :0]
+    start = _sizes(reduction)[0] if isinstance(reduction, LocalMoments) else 0
+    return found.moments[:, start : start + reduction.n_outputs]
+
+
 def run(layout: Layout, block: Block, reduction: Any, shifts: Array) -> Sums:
     """Sums of all queries of a block; `shifts` (n_queries,) are taken off the costs."""
     n, real = block.q.n_rows, layout.real
@@ -84,7 +92,7 @@ def run(layout: Layout, block: Block, reduction: Any, shifts: Array) -> Sums:
         found.totals,
         found.moments,
     )
-    moments = found.moments[:n] * _powers(reduction, layout)
+    moments = found.moments[:n] * _powers(reduction, layout.powers)
     return Sums(block.log_queries - _LOG_2 * shifts, found.totals[:n], moments)
 
 
@@ -100,14 +108,15 @@ def _variant(reduction: Any, layout: Layout, profile: Profile) -> Variant:
     )
 
 
-def _powers(reduction: Any, layout: Layout) -> Any:
+def _powers(reduction: Any, powers: Array) -> Any:
+    """Factors of all that is collected, from those of the values."""
     if isinstance(reduction, LogMass):
         return 1.0
     if not isinstance(reduction, LocalMoments):
-        return layout.powers
+        return powers
     n_plain, n_valued = _sizes(reduction)
     repeats = n_valued // max(reduction.n_outputs, 1)
-    return np.concatenate([np.ones(n_plain), np.tile(layout.powers, repeats)])
+    return np.concatenate([np.ones(n_plain), np.tile(powers, repeats)])
 
 
 def _monomials(reduction: Any, layout: Layout) -> tuple[Array, Array]:
@@ -130,8 +139,10 @@ def mass_of(state: Any) -> Array:
     return state.moments[:, 0] if isinstance(state, LocalMomentsState) else state.mass
 
 
-def as_state(reduction: Reduction, found: Sums, k: KeyBlock) -> State:
-    """The reduction's own state of the block's keys."""
+def as_state(reduction: Reduction, found: Sums, k: KeyBlock, powers: Array) -> State:
+    """The reduction's own state of the block's keys; `powers` are those of its values."""
+    if (powers != 1).any():
+        found = _lowered(found, _powers(reduction, powers))
     mass = found.totals[:, 0]
     shift = np.where(mass > 0, found.shift, -np.inf)
     if isinstance(reduction, LogMass):
@@ -144,6 +155,14 @@ def as_state(reduction: Reduction, found: Sums, k: KeyBlock) -> State:
     n_alphas = comb(len(reduction.scale) + reduction.order, reduction.order)
     valued = found.moments[:, n_plain:].reshape(len(mass), n_alphas, reduction.n_outputs)
     return LocalMomentsState(shift, found.moments[:, :n_plain], valued)
+
+
+def _lowered(found: Sums, powers: Array) -> Sums:
+    """Sums of values times these powers, at a mass near 1: both may be tiny."""
+    exponents = np.frexp(found.totals[:, 0])[1]
+    moments = np.ldexp(found.moments, -exponents[:, None]) * powers
+    totals = np.ldexp(found.totals, -exponents[:, None])
+    return Sums(found.shift + _LOG_2 * exponents, totals, moments)
 
 
 def from_state(state: Any) -> Sums:

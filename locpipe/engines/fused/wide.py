@@ -16,6 +16,7 @@ from locpipe.engines import dense
 from locpipe.engines.base import Need
 from locpipe.engines.fused.wide_masks import serves
 from locpipe.engines.parts import Parts
+from locpipe.engines.threads import single_threaded_libraries
 from locpipe.kernels.dot_product import DotProduct
 from locpipe.kernels.gaussian import Gaussian
 from locpipe.kernels.product import Product
@@ -86,10 +87,12 @@ def fold(
 
     if isinstance(parts.core, DotProduct) and not _in_range(parts.core, q, k):
         return dense.fold(reduction, state, q, k, Product((parts.core, *parts.masks)))
-    folded = [
-        fold_rows(dense.take_rows(state, part), Rows.of(parts, q.rows(part), k), rtol)
-        for part in row_slices(q.n_rows, _QUERIES)
-    ]
+    # Compiled products load a BLAS of their own, which no caller can have bounded before.
+    with single_threaded_libraries():
+        folded = [
+            fold_rows(dense.take_rows(state, part), Rows.of(parts, q.rows(part), k), rtol)
+            for part in row_slices(q.n_rows, _QUERIES)
+        ]
     return folded[0] if len(folded) == 1 else dense.concat_rows(folded)
 
 

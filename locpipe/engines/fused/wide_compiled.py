@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import scipy.linalg.cython_blas  # noqa: F401  # the BLAS of compiled products, loaded in good time
 from numba import from_dtype, njit, types
 from numba.extending import intrinsic
 

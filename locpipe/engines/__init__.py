@@ -2,7 +2,7 @@
 
 from locpipe.engines import dense
 from locpipe.engines.base import Engine, Need, PairEngine, Spread, SummaryEngine
-from locpipe.engines.choice import NAMES, choices, pairwise
+from locpipe.engines.choice import NAMES, choices, engine_name, pairwise
 from locpipe.engines.threads import single_threaded_libraries
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "SummaryEngine",
     "choices",
     "dense",
+    "engine_name",
     "pairwise",
     "single_threaded_libraries",
 ]

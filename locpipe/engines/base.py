@@ -127,6 +127,7 @@ class SummaryEngine(Protocol):
     A summary belongs to the keys alone and is a monoid over key blocks, so it distributes: parts
     are summarised where they are, merged in a tree and sent to every block of queries.  An engine
     that cannot answer some queries to its accuracy names them; they are computed pair by pair.
+    One that names none may say so by an attribute ``leaves_doubt = False``.
     """
 
     def summarise(self, k: KeyBlock) -> Any:

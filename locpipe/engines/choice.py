@@ -11,7 +11,7 @@ from locpipe.engines.base import Engine, Need, PairEngine
 from locpipe.engines.dense import Dense
 from locpipe.errors import InputError
 
-__all__ = ["NAMES", "choices", "pairwise"]
+__all__ = ["NAMES", "choices", "engine_name", "pairwise"]
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,11 @@ def pairwise(need: Need) -> PairEngine:
             engine: PairEngine = kind.build(need)
             return engine
     return Dense()
+
+
+def engine_name(engine: Any) -> str:
+    """The name that users know an engine by, or that of its class."""
+    return str(getattr(engine, "name", type(engine).__name__.lower()))
 
 
 def _by_seconds(need: Need) -> list[Engine]:

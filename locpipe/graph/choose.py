@@ -19,7 +19,7 @@ from locpipe.graph.place import Place
 from locpipe.graph.sizes import Sizes
 from locpipe.graph.sources import ArrayKeys, KeySource
 
-__all__ = ["Chosen", "engine_name", "with_engines"]
+__all__ = ["Chosen", "with_engines"]
 
 _DEFAULT_RTOL = {32: 1e-6, 64: 1e-10}
 _WORTH_A_LOOK_SECONDS = 0.2
@@ -60,11 +60,6 @@ class Chosen:
         """Seconds of one thread, over all passes."""
         passes = [(self.engine, self.need), (self.op.ranker, self.ranking)]
         return sum(_seconds(engine, need) for engine, need in passes if need is not None)
-
-
-def engine_name(engine: Any) -> str:
-    """The name that users know an engine by, or that of its class."""
-    return str(getattr(engine, "name", type(engine).__name__.lower()))
 
 
 def _seconds(engine: Any, need: Need) -> float:

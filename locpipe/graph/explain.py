@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from locpipe.engines import engine_name
+
 if TYPE_CHECKING:
     from locpipe.graph.plan import Plan
     from locpipe.graph.room import Blocks, Room
@@ -24,7 +26,7 @@ def explain(plan: Plan) -> str:
     lines = {
         "reduction": repr(plan.reduction),
         "kernel": repr(plan.kernel),
-        "engine": f"{plan.engine}, {passes} over the keys",
+        "engine": f"{_engines(plan)}, {passes} over the keys",
         "strategy": f"{plan.strategy}: {_STRATEGIES[plan.strategy]}",
         "blocks": (
             f"{_tasks(plan.n_tasks)}; up to {plan.query_rows:,} queries and {plan.key_rows:,} keys "
@@ -90,6 +92,15 @@ def round_up(n_bytes: int) -> int:
     """
     step = 2**30 // 100 if n_bytes >= 2**30 else 2**20
     return -(-n_bytes // step) * step
+
+
+def _engines(plan: Plan) -> str:
+    """The engine, what repairs its rows in doubt, and what answers the first pass."""
+    repair, ranker = engine_name(plan.op.pairwise), engine_name(plan.op.ranker)
+    text = plan.engine
+    if plan.op.engine is not None and getattr(plan.op.engine, "leaves_doubt", True):
+        text += f", rows in doubt by {repair}"
+    return text if plan.n_passes == 1 else f"{text}, ranking by {ranker}"
 
 
 def _title(plan: Plan) -> str:

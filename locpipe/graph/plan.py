@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Unpack
 
-from locpipe.engines import Spread
-from locpipe.graph.choose import Chosen, engine_name, with_engines
+from locpipe.engines import Spread, engine_name
+from locpipe.graph.choose import Chosen, with_engines
 from locpipe.graph.costs import read_seconds
 from locpipe.graph.explain import explain
 from locpipe.graph.inputs import Keys, Queries

@@ -44,6 +44,7 @@ class Pruned:
     kernel: Kernel
     reduction: Reduction
     name: ClassVar[str] = "pruned"
+    leaves_doubt: ClassVar[bool] = False
     query_rows: ClassVar[int] = 2**17
     """Rows of a query block: the more, the smaller the boxes of its groups."""
 

@@ -62,7 +62,9 @@ class Transform:
         sign = -1 if self.kind == 1 else 1
         worth = max(self.angles[0].shape[0], prod(self.modes)) >= _WORTH_THREADS
         threads = self.n_threads if worth else 1
-        options = {"isign": sign, "nthreads": threads, "upsampfac": self.fine}
+        options: dict[str, Any] = {"isign": sign, "nthreads": threads, "upsampfac": self.fine}
+        if self.library == "finufft":  # more threads than cores are worth no line on stderr
+            options["showwarn"] = 0
         plan = import_module(self.library).Plan(self.kind, self.modes, eps=self.eps, **options)
         plan.setpts(*self.angles)
         return plan

@@ -94,3 +94,17 @@ def test_a_summary_belongs_to_its_kernel_and_reduction():
                         right = f(q, keys, kernel=kernel, engine="dense")
                         found = f(q, keys, kernel=kernel, **run)
                         np.testing.assert_allclose(found, right, rtol=0, atol=10 * rtol)
+
+
+@pytest.mark.parametrize("scale", [1e-140, 1.0, 1e140])
+def test_approximate_neighbours_of_any_size_are_found_in_silence(scale, capfd):
+    """Also few keys, and queries far beyond what float32 holds."""
+    x = np.random.default_rng(5).normal(size=(300, 3)) * scale
+    q = np.concatenate([x[:20], x[:2] * 1e6])
+    right = lp.nearest(q, x, 3, engine="dense")[1]
+    found = lp.nearest(q, x, 3, engine="approximate")[1]
+    assert (found == right).mean() > 0.9
+    for n in (1, 2, 5):
+        np.testing.assert_array_equal(lp.nearest(q, x[:n], 1, engine="approximate")[1] < n, True)
+    lp.nearest(np.full((1, 3), 1e149), x, 1, engine="approximate")
+    assert capfd.readouterr() == ("", "")

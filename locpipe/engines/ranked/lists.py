@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import sqrt
 from typing import Any
 
@@ -14,6 +14,7 @@ __all__ = ["Lists", "Pile", "recall"]
 
 _log = logging.getLogger("locpipe")
 _SAMPLED = 256
+_FAR = 1e15
 _POINTS_PER_LIST = 39
 """Keys per list below which faiss warns that centres are not well placed."""
 
@@ -51,6 +52,8 @@ class Lists:
     search : faiss.IndexIVFFlat
     centre : float64 array (n_features,)
         Taken off all rows before they become float32.
+    scale : float
+        And what they are multiplied with then, a power of two that brings keys near 1.
     n_probed : int
         Lists that a query looks through.
     recall : float
@@ -59,6 +62,7 @@ class Lists:
 
     search: Any
     centre: np.ndarray
+    scale: float = 1.0
     n_probed: int = 1
     recall: float = 1.0
 
@@ -68,7 +72,8 @@ class Lists:
 
         probed = faiss.SearchParametersIVF()
         probed.nprobe = self.n_probed
-        rows = np.ascontiguousarray(x - self.centre, dtype=np.float32)
+        with np.errstate(over="ignore"):
+            rows = _single((x - self.centre) * self.scale)
         column: np.ndarray = self.search.search(rows, k, params=probed)[1]
         return column
 
@@ -122,10 +127,18 @@ def _lists(data: np.ndarray) -> Lists:
     centre = data.mean(axis=0)
     n_lists = max(1, min(int(4 * sqrt(n)), n // _POINTS_PER_LIST))
     search = faiss.IndexIVFFlat(faiss.IndexFlatL2(d), d, n_lists)
-    rows = np.ascontiguousarray(data - centre, dtype=np.float32)
+    search.cp.min_points_per_centroid = 1  # it would print a warning, of very few keys
+    data = data - centre
+    scale = 0.5 ** float(np.frexp(np.abs(data).max())[1])
+    rows = _single(data * scale)
     search.train(rows)
     search.add(rows)
-    return Lists(search, centre)
+    return Lists(search, centre, scale)
+
+
+def _single(rows: np.ndarray) -> np.ndarray:
+    """Rows in float32, whose squares must stay numbers."""
+    return np.ascontiguousarray(np.clip(rows, -_FAR, _FAR), dtype=np.float32)
 
 
 def _calibrated(lists: Lists, data: np.ndarray, k: int, target: float) -> Lists:
@@ -134,7 +147,7 @@ def _calibrated(lists: Lists, data: np.ndarray, k: int, target: float) -> Lists:
     exact = _without(_exact(data, sample, k + 1), sample)
     n_probed, share, n_lists = 1, 0.0, int(lists.search.nlist)
     while True:
-        tried = Lists(lists.search, lists.centre, n_probed)
+        tried = replace(lists, n_probed=n_probed)
         share = recall(_without(tried.near(data[sample], k + 1), sample), exact)
         if share >= target or n_probed == n_lists:
             break
@@ -143,7 +156,7 @@ def _calibrated(lists: Lists, data: np.ndarray, k: int, target: float) -> Lists:
         "approximate neighbours: %.4f of the true ones found for %d of the keys, looking through "
         "%d of %d lists", share, len(sample), n_probed, n_lists
     )  # fmt: skip
-    return Lists(lists.search, lists.centre, n_probed, share)
+    return replace(lists, n_probed=n_probed, recall=share)
 
 
 def _without(column: np.ndarray, own: np.ndarray) -> np.ndarray:

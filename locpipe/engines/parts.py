@@ -11,7 +11,7 @@ from locpipe.kernels.normalized import Normalized
 from locpipe.kernels.product import Product
 from locpipe.kernels.radial import Radial
 
-__all__ = ["Parts", "take_apart"]
+__all__ = ["EXTREME", "Parts", "is_extreme", "take_apart"]
 
 
 @dataclass(frozen=True)
@@ -60,3 +60,22 @@ def take_apart(kernel: Kernel | None, n_features: int) -> Parts | None:
         return None
     inner = take_apart(cores[0], n_features)
     return inner and Parts(inner.core, inner.log_factor, inner.per_row, inner.masks + masks)
+
+
+EXTREME = "takes bandwidths between 1e-100 and 1e100, and nu between 1e-3 and 1e6"
+"""What engines say that refuse extremes."""
+
+
+def is_extreme(core: Radial | DotProduct, n_features: int) -> bool:
+    """Whether a bandwidth or a number of degrees of freedom leaves no room for sums and squares.
+
+    Examples
+    --------
+    >>> import locpipe as lp
+    >>> is_extreme(lp.kernels.Gaussian(1e-150), 2), is_extreme(lp.kernels.StudentT(3.0), 2)
+    (True, False)
+    """
+    if isinstance(core, DotProduct):
+        return False
+    scale, nu = core.scale(n_features), getattr(core, "nu", 1.0)
+    return min(scale) < 1e-100 or max(scale) > 1e100 or not 1e-3 <= nu <= 1e6

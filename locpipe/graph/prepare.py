@@ -79,7 +79,8 @@ def prepare(
     Returns
     -------
     PreparedKeys
-        Goes wherever keys go, with the same results to the bit; to `abramson_bandwidths` only if
+        Goes wherever keys go, with the same results to the bit, as long as its arrays are left
+        as they are; to `abramson_bandwidths` only if
         made of arrays, as there the keys are the queries too.  Chunks of unknown size are known
         in it.
 

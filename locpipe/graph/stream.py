@@ -16,6 +16,9 @@ from locpipe.graph.sources import KeySource
 
 __all__ = ["fold_in_memory"]
 
+_KEPT = 4
+"""Summaries that prepared keys keep, the latest ones."""
+
 
 def fold_in_memory(
     op: Operation, q: QueryBlock, keys: KeySource, plan: Plan, summaries: dict[Any, Any]
@@ -40,6 +43,8 @@ def fold_in_memory(
 def _summary(op: Operation, keys: KeySource, summaries: dict[Any, Any]) -> Any:
     of = op.engine, op.reduction, op.kernel, op.weights_as_mask
     if of not in summaries:
+        while len(summaries) >= _KEPT:
+            summaries.pop(next(iter(summaries)))
         summaries[of] = op.summary(keys)
     return summaries[of]
 

@@ -44,3 +44,20 @@ def test_a_mass_of_tiny_weights_is_a_mass():
         )
         for a, b in zip(found, right, strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-10)
+
+
+@pytest.mark.parametrize("d", [2, 12])
+@pytest.mark.parametrize(
+    "kernel",
+    [lp.kernels.StudentT(2.0, 1e-150), lp.kernels.StudentT(1e9), lp.kernels.Gaussian(1e120)],
+)
+def test_extremes_are_for_the_reference_or_right(kernel, d):
+    x = np.random.default_rng(0).normal(size=(300, d))
+    right = lp.log_mass(x, x, kernel, engine="dense")
+    for engine in ("fused", "pruned", "auto"):
+        try:
+            found = lp.log_mass(x, x, kernel, engine=engine, rtol=1e-6)
+        except lp.errors.InputError as refused:
+            assert "these can: 'dense'" in str(refused)  # noqa: PT017
+        else:
+            np.testing.assert_allclose(found, right, rtol=1e-9, atol=1e-6)

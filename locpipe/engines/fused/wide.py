@@ -15,7 +15,7 @@ from locpipe.blocks import KeyBlock, QueryBlock, row_slices
 from locpipe.engines import dense
 from locpipe.engines.base import Need
 from locpipe.engines.fused.wide_masks import serves
-from locpipe.engines.parts import Parts
+from locpipe.engines.parts import EXTREME, Parts, is_extreme
 from locpipe.engines.threads import single_threaded_libraries
 from locpipe.kernels.dot_product import DotProduct
 from locpipe.kernels.gaussian import Gaussian
@@ -38,6 +38,8 @@ def refusal(parts: Parts, need: Need) -> str | None:
         return "knows the library's own masks alone"
     if isinstance(parts.core, DotProduct):
         return None if type(parts.core) is DotProduct else _OTHER_KERNELS
+    if is_extreme(parts.core, need.n_features):
+        return EXTREME
     return None if knows(parts.core) and parts.core.metric == "euclidean" else _OTHER_KERNELS
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from locpipe.blocks import Array, KeyBlock, QueryBlock, row_ids
 from locpipe.engines.base import Need
 from locpipe.engines.fused.profiles import knows, profile_of
-from locpipe.engines.parts import Parts, take_apart
+from locpipe.engines.parts import EXTREME, Parts, is_extreme, take_apart
 from locpipe.engines.pruned.cost import seconds
 from locpipe.errors import InputError
 from locpipe.kernels.base import Kernel
@@ -56,6 +56,8 @@ class Pruned:
             return f"takes NumPy arrays, got {need.library}"
         if parts is None or need.has_pairs or not knows(parts.core):
             return "serves one radial kernel of the library"
+        if is_extreme(parts.core, need.n_features):
+            return EXTREME
         return _refused_kernel(parts) or _refused_rows(need)
 
     @classmethod

@@ -8,7 +8,7 @@ import numpy as np
 
 from locpipe.engines.ranked.loops import compiled, inlined
 
-__all__ = ["Best", "Bound", "Pairs", "Rows", "fold_tile"]
+__all__ = ["Best", "Bound", "Listed", "Pairs", "Rows", "enter", "fold_tile", "measure"]
 
 _CHUNK = 64
 """Columns that are compared with the bound before any is looked at."""
@@ -97,7 +97,7 @@ class Best(NamedTuple):
     index: Any
 
 
-class _List(NamedTuple):
+class Listed(NamedTuple):
     """Pairs that may be among the best, row after row, columns ascending.
 
     Attributes
@@ -126,7 +126,7 @@ def fold_tile(q: Any, k: Any, pairs: Any, bound: Any, best: Any, first: Any, mos
     """
     n_rows, n_columns = pairs.near.shape
     room = _LIST + n_columns
-    listed = _List(np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room))
+    listed = Listed(np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room))
     flags = np.empty(-(-n_columns // _CHUNK), dtype=np.int32)
     doubtful = 0
     begin = first
@@ -139,8 +139,8 @@ def fold_tile(q: Any, k: Any, pairs: Any, bound: Any, best: Any, first: Any, mos
             if stop - first >= _TRIAL_ROWS and doubtful + n > most * (stop - first):
                 break
         if not bound.exact:
-            _measure(n, q, k, bound.factor, listed)
-        _enter(n, k, best, listed)
+            measure(n, q, k, bound.factor, listed)
+        enter(n, k, best, listed)
         doubtful += n
         if stop - first >= _TRIAL_ROWS and doubtful > most * (stop - first):
             return stop
@@ -272,7 +272,7 @@ def _keep(begin: Any, end: Any, near: Any, half: Any, floor: Any, listed: Any) -
 
 
 @compiled
-def _measure(n: Any, q: Any, k: Any, factor: Any, listed: Any) -> Any:
+def measure(n: Any, q: Any, k: Any, factor: Any, listed: Any) -> Any:
     """Surrogates of the first n pairs by differences, features summed in ascending order.
 
     Sums of `_LANES` pairs advance together: one alone would wait for each addition.
@@ -318,7 +318,7 @@ def _add_in_order(squares: Any, sums: Any) -> Any:
 
 
 @compiled
-def _enter(n: Any, k: Any, best: Any, listed: Any) -> Any:
+def enter(n: Any, k: Any, best: Any, listed: Any) -> Any:
     """Merge the first n pairs of the list, measured, into the best of their rows."""
     begin = 0
     while begin < n:

@@ -19,7 +19,7 @@ from locpipe.engines.ranked.loops import (
 )
 from locpipe.engines.ranked.sides import Side, read_only
 
-__all__ = ["DOUBLE", "EXACT", "SINGLE", "Scorer", "scorer"]
+__all__ = ["DOUBLE", "EXACT", "SINGLE", "Scorer", "product_slack", "scorer"]
 
 SINGLE, DOUBLE, EXACT = range(3)
 """Scores by a product in float32, by one in float64, and from differences."""
@@ -99,7 +99,7 @@ class _Products:
 
     With ``x`` and ``y`` the rows as they are multiplied, ``score = x.y - (1 - c) |y|^2 / 2``, and
     ``(1 - c) |x|^2 - 2 score`` is a lower bound of the squared distance as the reference rounds it.
-    `_slack` gives ``c``.
+    `product_slack` gives ``c``.
     """
 
     frame: _Frame
@@ -127,7 +127,7 @@ def _product(dtype: Any, factor: float, keys: Side, queries: Side) -> _Products:
     frame = _frame(dtype, _sample(keys), _sample(queries), keys.data.dtype == dtype)
     moved = frame.rows(keys.data)
     squares = squared_lengths(moved)
-    slack, tiny = _slack(dtype, moved.shape[1])
+    slack, tiny = product_slack(dtype, moved.shape[1])
     weight = frame.scale * frame.scale / factor
     half = (0.5 * (1.0 - slack) * squares).astype(dtype)
     bound = Bound(slack, tiny + moved.shape[1] * weight * 2.0**-1060, weight, factor, False)
@@ -144,7 +144,7 @@ def _frame(dtype: Any, keys: np.ndarray, queries: np.ndarray, same: bool) -> _Fr
     return _Frame(dtype, centre, _power_of_two(reach))
 
 
-def _slack(dtype: Any, d: int) -> tuple[float, float]:
+def product_slack(dtype: Any, d: int) -> tuple[float, float]:
     """Factor ``c`` on ``|x|^2 + |y|^2`` that bounds the error of a score, and what underflows.
 
     In units of the roundoff u of the product, on ``|x|^2 + |y|^2``: d from the product in any

@@ -1,0 +1,156 @@
+"""`RankedProjected` against `dense`: what it does not call doubtful is right to the bit."""
+
+import pickle
+from functools import reduce
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from locpipe.blocks import KeyBlock, QueryBlock
+from locpipe.engines import dense
+from locpipe.engines.base import Need
+from locpipe.engines.ranked import RankedProjected
+from locpipe.kernels import Gaussian
+from locpipe.kernels.masks import Causal, ExcludeSelf
+from locpipe.kernels.nearness import Nearness
+from locpipe.reductions import ArgBest, TopK
+
+
+def summary_of(engine, x, cuts=(), **rows):
+    edges = sorted({0, *map(int, cuts), len(x)})
+    blocks = [
+        KeyBlock(x[a:b], start=a, **{name: value[a:b] for name, value in rows.items()})
+        for a, b in pairwise(edges)
+    ]
+    return reduce(engine.merge, map(engine.summarise, blocks))
+
+
+def compared(k, q, x, *, exclude_self=False, cuts=(), **rows):
+    """Which rows were in doubt, once all others were found equal."""
+    reduction, block = TopK(k), QueryBlock(q)
+    kernel = Nearness() * ExcludeSelf() if exclude_self else Nearness()
+    expected = dense.fold(reduction, reduction.init(block), block, KeyBlock(x, **rows), kernel)
+    engine = RankedProjected(k, exclude_self)
+    state, doubtful = engine.evaluate(summary_of(engine, x, cuts, **rows), block)
+    for found, right in zip(state, expected, strict=True):
+        np.testing.assert_array_equal(found[~doubtful], right[~doubtful])
+    return doubtful
+
+
+def near_a_plane(rng, n, d, rank=5, noise=0.05):
+    """Rows with a few leading directions, and noise in all."""
+    return rng.normal(size=(n, rank)) @ rng.normal(size=(rank, d)) + noise * rng.normal(size=(n, d))
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.integers(0, 2**32 - 1),
+    st.sampled_from(["plane", "exact plane", "isotropic", "grid", "duplicates", "outliers"]),
+    st.sampled_from([1, 3, 17, 70, 200]),
+    st.sampled_from([("float32",) * 2, ("float64",) * 2, ("float32", "float64")]),
+    st.sampled_from([0.0, 1e3, 1e6]),
+    st.booleans(),
+)
+def test_as_dense(seed, kind, d, dtypes, offset, exclude_self):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 2500))
+    x = near_a_plane(rng, n, d, noise=0.0 if kind == "exact plane" else 0.05)
+    if kind == "isotropic":
+        x = rng.normal(size=(n, d))
+    elif kind == "grid":
+        x = rng.integers(0, 2, (n, d))
+    elif kind == "duplicates":
+        x = x[rng.integers(0, max(1, n // 5), n)]
+    elif kind == "outliers":
+        x = x * np.where(rng.random((n, 1)) < 0.01, 1e3, 1.0)
+    x = x + offset
+    q = x[rng.integers(0, n, 40)] + rng.integers(0, 2) * rng.normal(size=(40, d))
+    compared(
+        int(rng.choice([1, 3, 15, 30])),
+        q.astype(dtypes[0]),
+        x.astype(dtypes[1]),
+        exclude_self=exclude_self,
+        cuts=rng.integers(0, n, 3),
+        log_sample_weight=np.where(rng.random(n) < rng.choice([0.0, 0.3, 1.0]), -np.inf, 0.0),
+    )
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e6])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_leading_directions_rule_out_most(dtype, offset):
+    rng = np.random.default_rng(0)
+    x = (near_a_plane(rng, 6000, 100, noise=0.2) + offset).astype(dtype)
+    q = x[:40] + dtype(0.25)
+    assert not compared(15, q, x, cuts=(1000, 4000)).any()
+    assert not compared(30, x[:20], x, exclude_self=True).any()
+
+
+def test_without_leading_directions_rows_are_left_to_pairs():
+    x = np.random.default_rng(1).normal(size=(6000, 200))
+    assert compared(5, x[:50] + 0.5, x).all()
+
+
+def test_rows_out_of_range_are_left_to_pairs():
+    x = near_a_plane(np.random.default_rng(2), 3000, 80)
+    q = x[:4] * np.array([[1.0], [1e12], [1e40], [1e140]])
+    np.testing.assert_array_equal(compared(5, q, x), [False, True, True, True])
+    for scale in (1e-150, 1e-30, 1e30, 1e140):
+        assert compared(5, scale * x[:4], scale * x).all()
+
+
+def test_all_at_one_place():
+    x = np.full((5000, 70), 0.1, dtype=np.float32)
+    compared(3, x[:5] + 1, x)
+    compared(3, x[:5], np.vstack([x, x + 1]))
+
+
+def test_weights_and_ids_that_are_left_to_pairs():
+    x = np.random.default_rng(3).normal(size=(50, 70))
+    assert compared(3, x[:5], x, log_sample_weight=x[:, 0], cuts=(20,)).all()
+    engine, q = RankedProjected(3, exclude_self=True), QueryBlock(x, ids=np.arange(50) / 2)
+    assert engine.evaluate(summary_of(engine, x), q)[1].all()
+    assert engine.evaluate(summary_of(engine, x, ids=np.arange(50) / 2), QueryBlock(x))[1].all()
+
+
+def test_ids_that_come_with_the_rows():
+    rng = np.random.default_rng(4)
+    x, ids = near_a_plane(rng, 3000, 70), rng.permutation(3000)
+    engine, reduction = RankedProjected(4, exclude_self=True), TopK(4)
+    q, kernel = QueryBlock(x[:60], ids=ids[:60]), Nearness() * ExcludeSelf()
+    summary = pickle.loads(pickle.dumps(summary_of(engine, x, (100, 200), ids=ids)))
+    state, doubtful = engine.evaluate(summary, q)
+    expected = dense.fold(reduction, reduction.init(q), q, KeyBlock(x, ids=ids), kernel)
+    assert not doubtful.any()
+    np.testing.assert_array_equal(state.index, expected.index)
+
+
+THREE = TopK(3)
+
+
+def need_for(kernel, reduction=THREE, n_features=784, n_keys=60_000, **given):
+    return Need(kernel, reduction, 10**4, n_keys, n_features, 0, 1e-6, **given)
+
+
+def test_what_is_refused():
+    need = need_for(Nearness() * ExcludeSelf())
+    assert RankedProjected.refusal(need) is None
+    refused = [
+        need_for(Nearness(), library="cupy"),
+        need_for(Nearness(), ArgBest()),
+        need_for(Nearness("cosine")),
+        need_for(Gaussian()),
+        need_for(Nearness() * Causal()),
+        need_for(Nearness(), n_features=20),
+        need_for(Nearness(), n_keys=1000),
+        need_for(Nearness(), TopK(200)),
+        need_for(Nearness(), has_pairs=True),
+    ]
+    assert all(RankedProjected.refusal(need) for need in refused)
+    engine = RankedProjected.build(need)
+    assert engine == RankedProjected(3, exclude_self=True)
+    assert RankedProjected.seconds(need) > 0
+    assert engine.tile_bytes(need) < 2**28
+    assert engine.summary_bytes(need) < 2**31

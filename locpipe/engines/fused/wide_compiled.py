@@ -7,20 +7,23 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg.cython_blas  # noqa: F401  # the BLAS of compiled products, loaded in good time
-from numba import from_dtype, njit, types
+from numba import from_dtype, types
 from numba.extending import intrinsic
 
 from locpipe.engines.fused.compiled import compiled, in_any_order, prefer_wide_vectors
 from locpipe.engines.fused.exponential import FLOOR, two_to_minus
 
 __all__ = [
+    "COUNTS",
     "HOPELESS",
+    "NUMBERS",
     "accumulate",
     "fold_products",
+    "larger",
     "largest_by_column",
+    "matrix",
+    "read_only",
     "ready",
-    "squares_from_differences",
-    "squares_from_products",
     "weigh",
 ]
 
@@ -31,20 +34,22 @@ _LOG2_E = float(np.log2(np.e))
 _CHUNK = 64
 
 
-def _matrix(real: Any) -> Any:
+def matrix(real: Any) -> Any:
+    """Type of a contiguous matrix that is written."""
     return from_dtype(np.dtype(real))[:, ::1]
 
 
-def _read(real: Any, n_axes: int) -> Any:
+def read_only(real: Any, n_axes: int) -> Any:
+    """Type of a contiguous array that is not written."""
     return types.Array(from_dtype(np.dtype(real)), n_axes, "C", readonly=True)
 
 
-_NUMBERS = _read(np.float64, 1)
-_SUM, _COUNT = types.float64[::1], types.int64[::1]
+NUMBERS = read_only(np.float64, 1)
+_SUM, COUNTS = types.float64[::1], types.int64[::1]
 
 
 @intrinsic
-def _larger(context: Any, x: Any, y: Any) -> Any:
+def larger(context: Any, x: Any, y: Any) -> Any:
     """The larger of two numbers, in a form of which LLVM makes vector code."""
     flags = ("nnan", "nsz")
 
@@ -84,22 +89,22 @@ def ready(source: Any, real: Any) -> Any:
                 out[i, f] = real(x * last)
             squares[i] = total
 
-    numbers = (_NUMBERS, _NUMBERS, types.float64)
-    signature = types.void(_read(source, 2), *numbers, _matrix(real), _SUM)
+    numbers = (NUMBERS, NUMBERS, types.float64)
+    signature = types.void(read_only(source, 2), *numbers, matrix(real), _SUM)
     return compiled(f"wide-ready-{source.__name__}-{real.__name__}", signature, make_ready)
 
 
 def _largest(numbers: Any) -> Any:
     top = numbers[0]
     for j in range(1, numbers.size):
-        top = _larger(numbers[j], top)
+        top = larger(numbers[j], top)
     return top
 
 
 def _largest_log(row: Any, added: Any) -> Any:
     top = row[0] + added[0]
     for j in range(1, row.size):
-        top = _larger(row[j] + added[j], top)
+        top = larger(row[j] + added[j], top)
     return top
 
 
@@ -138,7 +143,7 @@ def _weights_of_row(real: Any, small: Any, with_squares: bool, watched: bool) ->
                 variance = _smaller(log * log * terms + rounding[j], cap)
                 doubt = real(w) * variance * (one + steep * variance * variance)
                 doubts[j] = doubt
-                most = _larger(doubt, most)
+                most = larger(doubt, most)
             # Two names for one array would keep the loop from using vectors.
             if in_place:
                 row[j] = w
@@ -177,7 +182,7 @@ def weigh(real: Any, small: Any, with_squares: bool) -> Any:
                 mass[i] = mass[i] * factor[i] + of_row[0]
                 squares[i] = squares[i] * factor[i] * factor[i] + of_row[1]
 
-    signature = types.void(_matrix(real), _matrix(small), _read(real, 1), *(_SUM,) * 4)
+    signature = types.void(matrix(real), matrix(small), read_only(real, 1), *(_SUM,) * 4)
     name = f"wide-weigh-{real.__name__}-{small.__name__}-{int(with_squares)}"
     return compiled(name, signature, weigh_tile)
 
@@ -261,12 +266,12 @@ def fold_products(source: Any, real: Any, small: Any, with_squares: bool) -> Any
             for o in range(moment.shape[1]):
                 moment[i, o] = moment[i, o] * factor[i] + product[i, o]
 
-    keys, sums = _read(real, 1), (*(_SUM,) * 4, _COUNT)
-    tiles = (types.boolean[:, ::1], _matrix(real), _matrix(small))
-    outputs = (_read(small, 2), _matrix(small), _matrix(np.float64))
-    variances = (keys, _NUMBERS, types.float64, types.float64)
-    pairs = (_read(source, 2), _read(source, 2), _NUMBERS, types.boolean, _NUMBERS, _NUMBERS)
-    products = (_matrix(real), _matrix(real), keys)
+    keys, sums = read_only(real, 1), (*(_SUM,) * 4, COUNTS)
+    tiles = (types.boolean[:, ::1], matrix(real), matrix(small))
+    outputs = (read_only(small, 2), matrix(small), matrix(np.float64))
+    variances = (keys, NUMBERS, types.float64, types.float64)
+    pairs = (read_only(source, 2), read_only(source, 2), NUMBERS, types.boolean, NUMBERS, NUMBERS)
+    products = (matrix(real), matrix(real), keys)
     signature = types.void(*products, *tiles, *outputs, *sums, *variances, *pairs)
     name = f"wide-products-{source.__name__}-{real.__name__}-{small.__name__}-{int(with_squares)}"
     return compiled(name, signature, fold_tile)
@@ -345,9 +350,9 @@ def largest_by_column(real: Any) -> Any:
     def look(values: Any, sizes: Any) -> None:
         for i in range(values.shape[0]):
             for o in range(sizes.size):
-                sizes[o] = _larger(abs(values[i, o]), sizes[o])
+                sizes[o] = larger(abs(values[i, o]), sizes[o])
 
-    signature = types.void(_read(real, 2), from_dtype(np.dtype(real))[::1])
+    signature = types.void(read_only(real, 2), from_dtype(np.dtype(real))[::1])
     return compiled(f"wide-largest-{real.__name__}", signature, look)
 
 
@@ -360,68 +365,5 @@ def accumulate(real: Any) -> Any:
             for o in range(moment.shape[1]):
                 moment[i, o] = moment[i, o] * factor[i] + product[i, o]
 
-    signature = types.void(_matrix(np.float64), _SUM, _matrix(real))
+    signature = types.void(matrix(np.float64), _SUM, matrix(real))
     return compiled(f"wide-accumulate-{real.__name__}", signature, accumulate_rows)
-
-
-@njit(inline="always")
-def _bounded(square: Any, factor: Any) -> Any:
-    factor = max(factor, 1e-300)
-    return min(square / factor / factor, 1e305)
-
-
-@lru_cache
-def squares_from_differences(source: Any) -> Any:
-    """Squared distances in bandwidths, by the reference's own order of operations.
-
-    ``squares_from_differences(tile, q, keys_by_feature, scale, q_factor, k_factor)``
-    """
-
-    def squares(tile: Any, q: Any, k: Any, scale: Any, q_factor: Any, k_factor: Any) -> None:
-        for i in range(tile.shape[0]):
-            row = tile[i]
-            row[:] = 0.0
-            for f in range(k.shape[0]):
-                x, h = np.float64(q[i, f]), scale[f]
-                for j in range(row.size):
-                    gap = (x - np.float64(k[f, j])) / h
-                    row[j] += gap * gap
-            for j in range(row.size):
-                row[j] = _bounded(row[j], q_factor[i] * k_factor[j])
-
-    rows = (_read(source, 2), _read(source, 2))
-    signature = types.void(_matrix(np.float64), *rows, *(_NUMBERS,) * 3)
-    return compiled(f"wide-squares-from-differences-{source.__name__}", signature, squares)
-
-
-@lru_cache
-def squares_from_products(source: Any) -> Any:
-    """Squared distances in bandwidths in place of products; those in doubt from differences.
-
-    In doubt are those below `near` and those within `edge` of 1; `doubtful` counts them by row.
-    """
-
-    def squares(
-        tile: Any, q2: Any, k2: Any, q_precision: Any, k_precision: Any, near: Any, edge: Any,
-        q: Any, k: Any, scale: Any, q_factor: Any, k_factor: Any, doubtful: Any,
-    ) -> None:  # fmt: skip
-        for i in range(tile.shape[0]):
-            row = tile[i]
-            n_doubtful: Any = 0
-            for j in range(row.size):
-                square = (q2[i] + k2[j] - 2 * row[j]) * (q_precision[i] * k_precision[j])
-                square = _larger(square, 0.0)
-                n_doubtful += np.int64(square < near[i]) + np.int64(abs(square - 1) < edge[i])
-                row[j] = square
-            doubtful[i] += n_doubtful
-            for j in range(row.size if n_doubtful else 0):
-                if row[j] < near[i] or abs(row[j] - 1) < edge[i]:
-                    total = 0.0
-                    for f in range(scale.size):
-                        gap = (np.float64(q[i, f]) - np.float64(k[j, f])) / scale[f]
-                        total += gap * gap
-                    row[j] = _bounded(total, q_factor[i] * k_factor[j])
-
-    numbers, rows = (_NUMBERS,) * 6, (_read(source, 2), _read(source, 2))
-    signature = types.void(_matrix(np.float64), *numbers, *rows, *(_NUMBERS,) * 3, _COUNT)
-    return compiled(f"wide-squares-from-products-{source.__name__}", signature, squares)

@@ -10,6 +10,7 @@ import numpy as np
 from locpipe.engines.fused import wide_compiled as loops
 from locpipe.engines.fused.wide_profiles import take_logs
 from locpipe.engines.fused.wide_rows import LOG2_E, Numbers, Rows
+from locpipe.engines.fused.wide_squares import squares_from_differences, squares_from_products
 from locpipe.kernels.compact import Biweight, Cosine, Triangular, Tricube, Triweight, Uniform
 from locpipe.kernels.dot_product import DotProduct
 from locpipe.kernels.gaussian import Gaussian
@@ -180,11 +181,10 @@ class Radially:
         scale = self.scale, self.q_factor[rows], self.k_factor[columns]
         q, k, source = self.rows.q[rows], self.rows.k[columns], self.rows.source
         if not self.from_products:
-            squares = loops.squares_from_differences(source)
-            squares(tile, q, np.ascontiguousarray(k.T), *scale)
+            squares_from_differences(source)(tile, q, np.ascontiguousarray(k.T), *scale)
             return
         np.dot(self.x[rows], self.y[columns].T, out=tile)
-        loops.squares_from_products(source)(
+        squares_from_products(source)(
             tile, self.x2[rows], self.y2[columns], self.q_precision[rows],
             self.k_precision[columns], self.near[rows], self.edge[rows], q, k, *scale, doubtful,
         )  # fmt: skip

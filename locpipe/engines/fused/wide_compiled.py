@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from math import log
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ __all__ = [
 HOPELESS = 2**40
 """Count of the doubtful pairs of a row whose logs are not even nearly right."""
 
-_LOG2_E = float(np.log2(np.e))
+_LOG2_E = 1 / log(2)
 _CHUNK = 64
 
 

@@ -12,6 +12,7 @@ from locpipe.engines.fused.compiled import compiled, in_order, prefer_wide_vecto
 from locpipe.engines.fused.exponential import log2_of_1_plus, two_to_minus
 from locpipe.engines.fused.profiles import Profile, profile_of
 from locpipe.engines.fused.small_weights import cost, weight
+from locpipe.engines.fused.wide_rows import LOG2_E
 from locpipe.kernels.heavy import StudentT
 from locpipe.kernels.radial import Radial
 
@@ -26,7 +27,7 @@ _PLAIN_DEGREES = (1e-3, 1e10)
 def take_logs(core: Radial, tile: Any, n_features: int) -> None:
     """Base 2 logs of the weights at squared distances in bandwidths, in their place."""
     if isinstance(core, StudentT) and not _PLAIN_DEGREES[0] <= core.nu <= _PLAIN_DEGREES[1]:
-        np.multiply(core.log_profile(tile, n_features), np.log2(np.e), out=tile)
+        np.multiply(core.log_profile(tile, n_features), LOG2_E, out=tile)
         return
     profile = profile_of(core, n_features)
     _logs(profile.bare)(tile, profile.unit, profile.power)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import log2
+from math import log
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from locpipe.engines.parts import Parts
 
 __all__ = ["LOG2_E", "Numbers", "Rows"]
 
-LOG2_E = log2(np.e)
+LOG2_E = 1 / log(2)
 Numbers = NDArray[Any]
 _SAMPLE = 128
 

@@ -89,7 +89,7 @@ def plan(
       strategy  stream: each task folds all keys into its queries
       blocks    8 tasks; up to 2,560 queries and 20,224 keys at a time
       threads   2
-      memory    ... MiB at the peak, limit ... GiB
+      memory    ... at the peak, limit ... GiB
       time      under a second
     >>> plan.peak_bytes < plan.memory_limit
     True

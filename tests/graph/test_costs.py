@@ -37,7 +37,8 @@ def cpu_seconds(call):
 )
 def test_planned_seconds_are_about_those_taken(d, reduction, kernel):
     rng = np.random.default_rng(0)
-    q, x, run = rng.normal(size=(256, d)), rng.normal(size=(4096, d)), {"n_threads": 1}
+    q, x = rng.normal(size=(256, d)), rng.normal(size=(4096, d))
+    run = {"n_threads": 1, "engine": "dense"}
     keys = lp.Keys(x, x[:, 0])
     plan = lp.plan(q, keys, kernel, reduction=reduction, **run)
     taken = cpu_seconds(lambda: lp.fold(reduction, q, keys, kernel, **run))
@@ -51,7 +52,8 @@ def test_reading_a_store_costs(tmp_path):
     zarr.create_array(tmp_path / "many", data=x, chunks=(100, 4))
 
     def seconds(keys, n=9, **run):
-        return lp.plan(np.zeros((n, 4)), keys, GAUSSIAN, reduction="log_mass", **run).seconds
+        run = {"reduction": "log_mass", "engine": "dense"} | run
+        return lp.plan(np.zeros((n, 4)), keys, GAUSSIAN, **run).seconds
 
     few, many = (ZarrKeys(tmp_path / name, "") for name in ("few", "many"))
     in_memory = seconds(x)

@@ -19,6 +19,7 @@ from locpipe.engines import dense
 from locpipe.engines.base import Need
 from locpipe.engines.ranked.measured import is_graded, present
 from locpipe.engines.ranked.score import Score, allowed_pairs, score_of
+from locpipe.engines.ranked.tile_sizes import tile_keys, tile_queries
 from locpipe.kernels.base import Kernel
 from locpipe.reductions.base import Reduction, State
 from locpipe.reductions.top_k import TopK, TopKState
@@ -71,8 +72,6 @@ class Ranked:
 
     def tile_bytes(self, need: Need) -> int:
         """Scores of a tile, and its rows in two forms."""
-        from locpipe.engines.ranked.tiles import tile_keys, tile_queries
-
         n_keys = tile_keys(need.n_features)
         n_queries = tile_queries(need.n_features, n_keys)
         return 8 * (2 * n_keys * n_queries + 3 * (n_keys + n_queries) * (need.n_features + 2))

@@ -1,4 +1,4 @@
-"""Compiled functions that stand alone: once per machine, anew when a file of this folder changes.
+"""Compiled functions that stand alone, of this folder.
 
 The walk over trees is one function for all profiles; what depends on the profile is handed to it
 as addresses, so that a new kernel costs a second to compile and not ten.
@@ -6,10 +6,7 @@ as addresses, so that a new kernel costs a second to compile and not ten.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
-from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 from numba import types
@@ -23,7 +20,7 @@ __all__ = ["address_of", "call_log_weight", "call_sums", "entry"]
 
 def entry(name: str, signature: Any, function: Callable[..., Any]) -> Any:
     """`function` compiled for a signature; the name says what its closure holds."""
-    return compiled(f"pruned_{_stamp()}_{name}", signature, function)
+    return compiled(f"pruned_{name}", signature, function)
 
 
 def address_of(function: Any) -> int:
@@ -53,9 +50,3 @@ def _caller(result: Any) -> Any:
 
 call_log_weight = _caller(types.float64)
 call_sums = _caller(types.void)
-
-
-@lru_cache(maxsize=1)
-def _stamp() -> str:
-    files = sorted(Path(__file__).parent.glob("*.py"))
-    return hashlib.sha256(b"\0".join(file.read_bytes() for file in files)).hexdigest()[:8]

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 __all__ = ["single_threaded_libraries"]
 
@@ -23,30 +23,43 @@ def single_threaded_libraries() -> Iterator[None]:
 
     The pool over query blocks, or the Dask worker, owns the cores; libraries that start their
     own threads inside each task would fight for them, and change the order of sums.  BLAS has
-    one limit per process, so threads that overlap here count themselves in and out; OpenMP has
-    one per thread.
+    one limit per process, so threads that overlap here count themselves in and out; OpenMP, and
+    an OpenBLAS built on it, has one per thread.
     """
     loaded = len(sys.modules)
     _enter(loaded)
     try:
-        with _libraries(loaded)["openmp"].limit(limits=1):
+        with _libraries(loaded).per_thread.limit(limits=1):
             yield
     finally:
         _leave()
 
 
+class _Libraries(NamedTuple):
+    per_process: Any
+    per_thread: Any
+
+
 @lru_cache(maxsize=1)
-def _libraries(n_modules: int) -> dict[str, Any]:
+def _libraries(n_modules: int) -> _Libraries:
     # Finding the libraries takes milliseconds; only an import can bring new ones.
     from threadpoolctl import ThreadpoolController
 
     found = ThreadpoolController()
-    return {api: found.select(user_api=api) for api in ("blas", "openmp")}
+    layered = {each.filepath for each in found.lib_controllers if _on_openmp(each)}
+    paths = {each.filepath for each in found.lib_controllers}
+    return _Libraries(
+        found.select(filepath=list(paths - layered)), found.select(filepath=list(layered))
+    )
+
+
+def _on_openmp(library: Any) -> bool:
+    return "openmp" in (library.user_api, getattr(library, "threading_layer", None))
 
 
 def _enter(loaded: int) -> None:
     global _inside
-    blas = _libraries(loaded)["blas"]
+    blas = _libraries(loaded).per_process
     with _lock:
         _inside += 1
         if loaded not in _limits:

@@ -18,7 +18,7 @@ from numba.extending import intrinsic
 
 from locpipe.engines.fused.compiled import in_order
 
-__all__ = ["FLOOR", "log2_of_1_plus", "two_to_minus"]
+__all__ = ["FLOOR", "log2_of_1_plus", "power_coefficients", "two_to_minus"]
 
 FLOOR = {np.float32: 126.0, np.float64: 1022.0}
 """Powers of two stop at minus this, the last one that has all its digits."""
@@ -83,7 +83,7 @@ def two_to_minus(real: Any) -> Any:
     floor = real(FLOOR[real])
     shift = word(_MANTISSA[real])
     rounder = real(1.5 * 2.0 ** _MANTISSA[real])
-    fraction = polynomial(_power_coefficients(_DEGREE[real]), real)
+    fraction = polynomial(power_coefficients(real), real)
 
     @in_order
     def power(t: Any) -> Any:
@@ -95,8 +95,9 @@ def two_to_minus(real: Any) -> Any:
     return power
 
 
-def _power_coefficients(degree: int) -> list[float]:
-    """``2^r`` on ``|r| <= 1/2`` with nearly the least relative error."""
+def power_coefficients(real: Any) -> list[float]:
+    """Of a polynomial near ``2^r`` on ``|r| <= 1/2``, with nearly the least relative error."""
+    degree = _DEGREE[real]
     if degree > 8:  # Taylor's next term is below the last place, and least squares' noise is not.
         return [log(2.0) ** k / factorial(k) for k in range(degree + 2)]
     nodes = 0.5 * np.cos(np.pi * (np.arange(400) + 0.5) / 400)

@@ -32,7 +32,10 @@ _KEY_BLOCK_BYTES = 16 * 2**20
 """Keys are widened to float64 this much at a time, at most."""
 _QUERY_ROWS, _QUERY_ROWS_OF_A_SOURCE = 4_096, 16_384
 """Queries of a block at most; more where each block reads all keys from a store."""
-_BLOCKS_PER_THREAD = 4
+_BLOCKS_PER_THREAD, _BLOCKS_OF_A_SHORT_CALL = 4, 2
+"""More of them share the work more evenly; what each one costs by itself shows in short calls."""
+_SHORT_SECONDS = 0.2
+"""Per thread."""
 _RESULT_COPIES = 2
 """Results in float64, and once more while they are brought to their dtype."""
 _STATES_AT_A_MERGE = 9
@@ -59,6 +62,8 @@ class Room:
         What grows with the blocks.
     base : int
         Bytes held whatever the blocks: libraries, inputs, results.
+    blocks_per_thread : int
+        At least, of queries against arrays in memory.
     """
 
     strategy: str
@@ -66,6 +71,7 @@ class Room:
     sizes: Sizes
     footprint: Footprint
     base: int
+    blocks_per_thread: int
 
     @classmethod
     def of(
@@ -80,7 +86,9 @@ class Room:
         base = max(place.held + inputs, place.resident) + shared + summary_bytes(chosen)
         base += place.compiler if chosen.compiles else 0
         footprint = Footprint.of(chosen, queries, keys, sizes)
-        room = cls(_strategy(op, keys), place, sizes, footprint, base)
+        is_short = chosen.seconds() < _SHORT_SECONDS * place.pool
+        n_blocks = _BLOCKS_OF_A_SHORT_CALL if is_short else _BLOCKS_PER_THREAD
+        room = cls(_strategy(op, keys), place, sizes, footprint, base, n_blocks)
         return room._with_all_states() if _is_mirror(op, queries, keys, sizes) else room
 
     def _with_all_states(self) -> Room:
@@ -179,7 +187,7 @@ class Room:
         if self.strategy == "symmetric":
             return min(_whole_tiles(rows), BLOCK_ROWS)
         if isinstance(self.footprint.source, ArrayKeys):
-            return min(_whole_tiles(-(-rows // (_BLOCKS_PER_THREAD * n_threads))), _QUERY_ROWS)
+            return min(_whole_tiles(-(-rows // (self.blocks_per_thread * n_threads))), _QUERY_ROWS)
         return min(_whole_tiles(-(-rows // n_threads)), _QUERY_ROWS_OF_A_SOURCE)
 
     def _least_query_rows(self) -> int:

@@ -7,7 +7,7 @@ import locpipe as lp
 from locpipe.blocks import UNKNOWN_START, KeyBlock, QueryBlock
 from locpipe.engines import dense
 from locpipe.engines.base import Need
-from locpipe.engines.fused import Fused, small
+from locpipe.engines.fused import Fused, small, small_fold
 from locpipe.engines.parts import take_apart
 from locpipe.errors import InputError
 from locpipe.kernels.normalized import Normalized
@@ -113,6 +113,52 @@ def test_values_of_all_sizes_in_float32(n_keys):
         keys = KeyBlock(k.data, values=values.astype(np.float32)).rows(slice(0, n_keys))
         agree(q, keys, K.Gaussian(0.4), 1e-6)
         agree(q, keys, K.Biweight(2.0), 1e-6)
+
+
+def passes(monkeypatch):
+    """Precisions and numbers of queries of the passes that follow."""
+    seen, plain = [], small_fold._summed
+    monkeypatch.setattr(
+        small_fold,
+        "_summed",
+        lambda p, c, block, job: seen.append((p.real, block.q.n_rows)) or plain(p, c, block, job),
+    )
+    return seen
+
+
+@pytest.mark.parametrize("kernel", [K.Gaussian(1.0), K.Biweight(3.0)])
+@pytest.mark.parametrize("kind", ["signs", "labels", "zeros"])
+def test_means_near_0_stay_in_float32(kernel, kind, monkeypatch):
+    q, k = blocks(2, 1, np.float32)
+    values = {
+        "signs": np.sign(np.arange(MANY) % 2 - 0.5),
+        "labels": (np.arange(MANY) % 3 == 0) * 1.0,
+        "zeros": np.zeros(MANY),
+    }[kind][:, None].astype(np.float32)
+    near = QueryBlock(0.1 * q.data)
+    seen = passes(monkeypatch)
+    agree(near, KeyBlock(k.data, values=values), kernel, 1e-6)
+    assert seen == [(np.float32, FEW)]
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_values_from_afar_are_summed_in_float64(sign, monkeypatch):
+    q, k = blocks(2, 1, np.float32)
+    far = np.linalg.norm(k.data, axis=1) > 2.5
+    values = np.where(far, np.where(np.arange(MANY) % 2, 1.0, sign), 1e-9)[:, None]
+    near = QueryBlock(0.1 * q.data)
+    seen = passes(monkeypatch)
+    agree(near, KeyBlock(k.data, values=values.astype(np.float32)), K.Gaussian(0.4), 1e-6)
+    assert seen == [(np.float32, FEW), (np.float64, FEW)]
+
+
+def test_a_sample_of_keys_leaves_out_no_row_by_mistake(monkeypatch):
+    """A row that is not its own neighbour does not count among the sizes near it."""
+    monkeypatch.setattr(small_fold, "_SAMPLED", 2)
+    x = 10 * np.arange(40, dtype=np.float32)[:, None]
+    values = np.where(np.arange(40) == 20, 1.0, 1e-9)[:, None].astype(np.float32)
+    masked = K.Gaussian(2.0) * lp.masks.ExcludeSelf()
+    agree(QueryBlock(x), KeyBlock(x, values=values), masked, 1e-6)
 
 
 def test_few_neighbours_in_float32():
@@ -296,17 +342,9 @@ def test_rows_in_any_layout_are_left_as_they_are():
 
 
 def test_rows_doubtful_in_float32_are_summed_in_float64(monkeypatch):
-    from locpipe.engines.fused import small_fold
-
     k = blocks(1, dtype=np.float32)[1]
     lone = QueryBlock(np.array([[9.0], [0.0]], np.float32))
-    seen = []
-    plain = small_fold._summed
-    monkeypatch.setattr(
-        small_fold,
-        "_summed",
-        lambda p, c, block, job: seen.append((p.real, block.q.n_rows)) or plain(p, c, block, job),
-    )
+    seen = passes(monkeypatch)
     state = fold(LogMass(), lone, k, K.Gaussian(0.3), 1e-6)
     assert seen == [(np.float32, 2), (np.float64, 1)]
     # What it holds already is so much that the tail of other keys does not matter.

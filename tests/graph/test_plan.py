@@ -21,7 +21,7 @@ from locpipe.graph.inputs import Queries
 from locpipe.graph.operation import Operation
 from locpipe.graph.place import WORKER_BASELINE
 from locpipe.graph.plan import plan_fold
-from locpipe.graph.sources import read_bytes
+from locpipe.graph.sources import ArrayKeys, read_bytes
 from locpipe.reductions import LogMass, TopK, WeightedMean
 from locpipe.testing import no_compute
 
@@ -109,6 +109,12 @@ def test_less_memory_means_smaller_blocks_and_then_fewer_threads():
     sizes = [(p.query_rows, p.key_rows, p.n_threads) for p in plans]
     assert sizes[0] > sizes[1] > sizes[2]
     assert sizes[0][2] == 4
+
+
+@pytest.mark.parametrize(("n_keys", "per_thread"), [(20_000, 2), (2_000_000, 4)])
+def test_a_short_call_has_fewer_blocks(n_keys, per_thread):
+    plan = plan_of(4096, ArrayKeys(KeyBlock(zeros(n_keys, 2))), n_threads=2, engine="fused")
+    assert plan.n_tasks == 2 * per_thread
 
 
 def test_what_cannot_fit_is_refused_in_one_sentence():

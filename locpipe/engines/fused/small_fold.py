@@ -15,7 +15,7 @@ from locpipe.engines.fused.profiles import profile_of
 from locpipe.engines.fused.small import SINGLE_FROM
 from locpipe.engines.fused.small_layout import Layout, span_of
 from locpipe.engines.fused.small_loops import least_costs
-from locpipe.engines.fused.small_rows import Block, block_of
+from locpipe.engines.fused.small_rows import Block, are_even, block_of, largest_sizes
 from locpipe.engines.fused.small_sums import (
     Sums,
     as_state,
@@ -31,6 +31,7 @@ from locpipe.kernels.normalized import Normalized
 from locpipe.kernels.product import Product
 from locpipe.reductions.base import Reduction, State
 from locpipe.reductions.log_mass import LogMass
+from locpipe.reductions.weighted_mean import WeightedMean
 
 __all__ = ["fold_block"]
 
@@ -41,6 +42,9 @@ _TINY_EXPONENT = -100
 
 _SCARCE = 2.0**-13
 """Share of the mass at which values weigh so little that only far keys may have any."""
+
+_SAMPLED = 16
+"""One key of so many tells whether there are values near a query."""
 
 _LONE = 2.0**-25
 """Error of one squared distance in float32; those of many are independent."""
@@ -99,10 +103,10 @@ def fold_block(
     block = block_of(
         profile, core.scale(d), parts.log_factor, parts.per_row, bool(parts.masks), q, k
     )
-    found = no_sums(reduction, q.n_rows)
-    if block is not None:
-        job = Fold(reduction, _whole(parts), rtol, state[0], mass_of(state))
-        _fill(found, block, job)
+    if block is None:
+        found = no_sums(reduction, q.n_rows)
+    else:
+        found = _found(block, Fold(reduction, _whole(parts), rtol, state[0], mass_of(state)))
     return reduction.merge(state, as_state(reduction, found, k, powers))
 
 
@@ -110,7 +114,7 @@ def _raised(k: KeyBlock) -> tuple[KeyBlock, Array]:
     """Keys whose values are not all tiny, lest products with weights underflow; what undoes it."""
     if k.values is None:
         return k, np.ones(0)
-    exponents = np.frexp(np.max(np.abs(k.values), axis=0).astype(np.float64))[1]
+    exponents = np.frexp(largest_sizes(k.values))[1]
     exponents = np.where(exponents < _TINY_EXPONENT, exponents, 0)
     if exponents.any():
         k = replace(k, values=np.ldexp(k.values.astype(np.float64), -exponents))
@@ -122,15 +126,19 @@ def _whole(parts: Parts) -> Kernel:
     return Product((core, *parts.masks)) if parts.masks else core
 
 
-def _fill(found: Sums, block: Block, job: Fold) -> None:
+def _found(block: Block, job: Fold) -> Sums:
     """Sums of all queries: each pass takes those that the one before could not be trusted with."""
     left = np.ones(block.q.n_rows, dtype=bool)
     for attempt in _attempts(block, job.rtol):
-        part, trusted = attempt(block if left.all() else block.rows(left), job.rows(left))
-        found.put(left, part)
+        if left.all():
+            found, trusted = attempt(block, job)
+        else:
+            part, trusted = attempt(block.rows(left), job.rows(left))
+            found.put(left, part)
         left[left] = ~trusted
         if not left.any():
-            return
+            break
+    return found
 
 
 Attempt = Callable[[Block, Fold], tuple[Sums, Array]]
@@ -139,7 +147,7 @@ Attempt = Callable[[Block, Fold], tuple[Sums, Array]]
 def _attempts(block: Block, rtol: float) -> Iterator[Attempt]:
     span = span_of(block)
     if rtol >= SINGLE_FROM and not block.exact and span.fits_single(rtol):
-        yield partial(_summed, _SINGLE, span.centre)
+        yield partial(_in_single, span.centre)
     if span.fits_double:
         yield partial(_summed, _DOUBLE, None)
         if block.profile.has_cost:
@@ -153,25 +161,42 @@ def _summed(
     """Sums in one precision, and whether they are right to rtol."""
     layout = Layout.of(block, precision.real, centre)
     part = run(layout, block, job.reduction, np.zeros(block.q.n_rows))
-    trusted = _trusted(part, block, job, precision)
-    if precision is _SINGLE:
-        trusted &= _sees_values(part, layout.powers, block.profile.has_cost, job)
+    return part, _trusted(part, block, job, precision)
+
+
+def _in_single(centre: Array | None, block: Block, job: Fold) -> tuple[Sums, Array]:
+    """Sums in float32, and whether they are right: those of the values too."""
+    part, trusted = _summed(_SINGLE, centre, block, job)
+    if block.k.values is not None:
+        trusted &= _sees_values(part, centre, block, job)
     return part, trusted
 
 
-def _sees_values(part: Sums, sizes: Array, has_cost: bool, job: Fold) -> Array:
-    """Whether float32 is as right for means as for masses: no row has its values from afar.
+def _sees_values(part: Sums, centre: Array | None, block: Block, job: Fold) -> Array:
+    """Whether float32 is as right for means as for masses: no row has its values from afar."""
+    needed = _needed(part, block, job.rtol)
+    seen = np.asarray((np.abs(of_values(job.reduction, part)) >= needed).all(axis=1))
+    if not seen.all():  # by chance, where values of both signs cancel: then their sizes do not
+        near = _sizes_near(block.rows(~seen), centre)
+        seen[~seen] = (near >= needed[~seen]).all(axis=1)
+    return seen
 
-    `sizes` (n_outputs,) are those of the largest values.
-    """
-    weighed, mass = np.abs(of_values(job.reduction, part)), part.totals[:, :1]
-    if has_cost:
-        needed = _SCARCE * mass
-    else:
-        # The values may be those of keys near the edge, which are more in doubt than others.
-        doubt = np.maximum(part.totals[:, 1:], mass)
-        needed = _LONE / job.rtol * doubt / np.sqrt(np.maximum(mass, 1.0))
-    return np.asarray((weighed >= needed * sizes).all(axis=1))
+
+def _needed(part: Sums, block: Block, rtol: float) -> Array:
+    """Weighted values (n_queries, n_outputs) that leave nothing to those of far keys."""
+    mass, sizes = part.totals[:, :1], largest_sizes(block.k.values)
+    if block.profile.has_cost and are_even(block.k.values):
+        return np.asarray(_SCARCE * mass * sizes)
+    # The values may be those of keys near the edge, which are more in doubt than others.
+    doubt = np.maximum(part.totals[:, 1:], mass)
+    return np.asarray(_LONE / rtol * doubt / np.sqrt(np.maximum(mass, 1.0)) * sizes)
+
+
+def _sizes_near(block: Block, centre: Array | None) -> Array:
+    """Weighted sizes of values (n_queries, n_outputs), at least: those of a sample of the keys."""
+    sample, reduction = block.sizes(_SAMPLED), WeightedMean(block.k.values.shape[1])
+    layout = Layout.of(sample, np.float32, centre)
+    return run(layout, sample, reduction, np.zeros(block.q.n_rows)).moments
 
 
 def _shifted(block: Block, job: Fold) -> tuple[Sums, Array]:

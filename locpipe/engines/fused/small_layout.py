@@ -8,7 +8,13 @@ from typing import Any
 import numpy as np
 
 from locpipe.blocks import Array
-from locpipe.engines.fused.small_rows import Block, even_rows, into_strips
+from locpipe.engines.fused.small_rows import (
+    Block,
+    even_rows,
+    extremes,
+    into_strips,
+    largest_sizes,
+)
 
 __all__ = ["Layout", "Span", "span_of"]
 
@@ -93,7 +99,7 @@ def _values(block: Block, real: Any) -> tuple[list[Array], Array]:
         return [], np.ones(0)
     if real is np.float64:
         return list(values.T), np.ones(values.shape[1])
-    fractions, exponents = np.frexp(np.max(np.abs(values), axis=0).astype(np.float64))
+    fractions, exponents = np.frexp(largest_sizes(values))
     return list(np.ldexp(values, -exponents).T), np.ldexp(np.sign(fractions), exponents)
 
 
@@ -115,8 +121,6 @@ class Span:
         To be subtracted before float32; None where the rows are float32 numbers in range.
     rounding : float
         What float32 changes a coordinate by, in bandwidths.
-    even_values : bool
-        Whether values are of like size, so that what holds for masses holds for means.
     """
 
     reach: float
@@ -124,12 +128,11 @@ class Span:
     most: float
     centre: Array | None
     rounding: float
-    even_values: bool
 
     def fits_single(self, rtol: float) -> bool:
         """Whether float32 is worth a try."""
         in_range = self.reach < _FARTHEST and self.least > 1e-30 and self.most < 1e30
-        return in_range and self.even_values and 4 * self.rounding < rtol
+        return in_range and 4 * self.rounding < rtol
 
     @property
     def fits_double(self) -> bool:
@@ -139,8 +142,8 @@ class Span:
 
 def span_of(block: Block) -> Span:
     """Look at all rows of a block."""
-    low = np.minimum(block.q.data.min(axis=0), block.k.data.min(axis=0)).astype(np.float64)
-    high = np.maximum(block.q.data.max(axis=0), block.k.data.max(axis=0)).astype(np.float64)
+    (q_low, q_high), (k_low, k_high) = extremes(block.q.data), extremes(block.k.data)
+    low, high = np.minimum(q_low, k_low), np.maximum(q_high, k_high)
     rows = [h for h in (block.q.bandwidth, block.k.bandwidth) if h is not None]
     smallest = float(np.prod([h.min() for h in rows])) if rows else 1.0
     largest = float(np.prod([h.max() for h in rows])) if rows else 1.0
@@ -152,9 +155,7 @@ def span_of(block: Block) -> Span:
     if size > _FARTHEST or not (_is_single(block.q.data) and _is_single(block.k.data)):
         centre = 0.5 * (low + high)
         rounding = 2.0**-24 * reach
-    return Span(
-        reach, unit / wide / wide, unit / narrow / narrow, centre, rounding, _even(block.k.values)
-    )
+    return Span(reach, unit / wide / wide, unit / narrow / narrow, centre, rounding)
 
 
 def _is_single(data: Array) -> bool:
@@ -162,26 +163,3 @@ def _is_single(data: Array) -> bool:
         return True
     with np.errstate(over="ignore"):
         return bool(np.array_equal(data.astype(np.float32), data))
-
-
-_UNEVEN = 10.0
-_LOOKED_AT = 4096
-
-
-def _even(values: Array | None) -> bool:
-    """Whether values are of like size, as far as some thousand rows tell.
-
-    Rounding is watched on the masses.  It is as small in the means, unless most values are tiny
-    beside a few far ones, or 0 as in a column of labels, whose weights are then all that counts.
-    """
-    if values is None or values.size == 0:
-        return True
-    sizes = np.abs(values[:: -(-len(values) // _LOOKED_AT)]).astype(np.float64)
-    small = np.partition(sizes, len(sizes) // 4, axis=0)[len(sizes) // 4]
-    return bool(np.all(sizes.mean(axis=0) <= _UNEVEN * small)) and _within_float32(values)
-
-
-def _within_float32(values: Array) -> bool:
-    sizes = np.abs(values)
-    smallest = np.min(sizes, axis=0, where=sizes > 0, initial=np.inf)
-    return bool(np.all(sizes.max(axis=0) * 1e-20 <= smallest))

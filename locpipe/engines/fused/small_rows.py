@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import frexp
 from typing import Any
 
 import numpy as np
@@ -10,14 +11,25 @@ import numpy as np
 from locpipe.blocks import UNKNOWN_START, Array, KeyBlock, QueryBlock, row_ids
 from locpipe.engines.fused.profiles import Profile
 
-__all__ = ["LENGTH", "Block", "block_of", "even_rows", "into_strips"]
+__all__ = [
+    "LENGTH",
+    "Block",
+    "aligned",
+    "are_even",
+    "block_of",
+    "even_rows",
+    "extremes",
+    "into_strips",
+    "largest_sizes",
+]
 
 LENGTH = {np.float32: 1024, np.float64: 512}
 """Keys per strip: three features, their weights and the buffer fill the first-level cache."""
 
 
 _LOG2_E = 1 / np.log(2.0)
-_SMALLEST = 1e-300
+_LINE = 64
+"""Bytes of a cache line, and of a vector."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +81,7 @@ class Block:
     @property
     def exponent(self) -> int:
         """Power of two that is taken out of the coordinates, to bring bandwidths near 1."""
-        return 0 if self.exact else int(np.frexp(self.last)[1])
+        return 0 if self.exact else frexp(self.last)[1]
 
     @property
     def plain(self) -> bool:
@@ -92,6 +104,13 @@ class Block:
         logs = self.log_queries[mask] if np.ndim(self.log_queries) else self.log_queries
         ranges = self.skip_range[mask]
         return replace(self, q=self.q.chosen(mask), log_queries=logs, skip_range=ranges)
+
+    def sizes(self, step: int) -> Block:
+        """Some of the keys, with the sizes of their values; all where any is to be skipped."""
+        every = slice(None, None, 1 if len(self.skipped) else step)
+        k = _kept(self.k, every)
+        log_keys = None if self.log_keys is None else self.log_keys[every]
+        return replace(self, k=replace(k, values=np.abs(k.values)), log_keys=log_keys)
 
     def coordinates(self, data: Array, centre: Array | None, real: Any) -> Array:
         """Rows about the centre, in powers of two of their own scale."""
@@ -157,7 +176,7 @@ def block_of(
     return Block(profile, q, k, np.asarray(bandwidths), log_keys, log_queries, skipped, skip_range)
 
 
-def _kept(k: KeyBlock, kept: Array) -> KeyBlock:
+def _kept(k: KeyBlock, kept: Any) -> KeyBlock:
     names = ("data", "values", "log_sample_weight", "bandwidth")
     cut = {name: value[kept] for name in names if (value := getattr(k, name)) is not None}
     return KeyBlock(start=UNKNOWN_START, **cut)
@@ -185,9 +204,44 @@ def into_strips(columns: list[Array], n: int, real: Any) -> Array:
     """Arrays (n,) as (n_strips, n_columns, length), zeros at the end."""
     length = min(LENGTH[real], n)
     whole = n // length
-    strips = np.zeros((-(-n // length), len(columns), length), real)
+    strips = aligned((-(-n // length), len(columns), length), real)
     for j, column in enumerate(columns):
         strips[:whole, j] = column[: whole * length].reshape(whole, length)
         if whole < len(strips):
             strips[-1, j, : n - whole * length] = column[whole * length :]
     return strips
+
+
+def aligned(shape: tuple[int, ...], real: Any) -> Array:
+    """Zeros that begin where a cache line does: no vector is then loaded from two lines."""
+    n_bytes = int(np.prod(shape)) * np.dtype(real).itemsize
+    room = np.zeros(n_bytes + _LINE, np.uint8)
+    start = -room.ctypes.data % _LINE
+    return room[start : start + n_bytes].view(real).reshape(shape)
+
+
+def extremes(rows: Array) -> tuple[Array, Array]:
+    """Least and largest number of each column; along narrow rows they would take long."""
+    columns = np.ascontiguousarray(rows.T)
+    return columns.min(axis=1).astype(np.float64), columns.max(axis=1).astype(np.float64)
+
+
+def largest_sizes(values: Array) -> Array:
+    """Of each column (n_outputs,), float64."""
+    low, high = extremes(values)
+    return np.maximum(high, -low)
+
+
+_UNEVEN = 10.0
+_LOOKED_AT = 4096
+
+
+def are_even(values: Array) -> bool:
+    """Whether values are of like size, as far as some thousand rows tell.
+
+    Most are tiny beside a few large ones where they are not, or 0 as in a column of labels.
+    """
+    some = values[:: -(-len(values) // _LOOKED_AT)]
+    sizes = np.ascontiguousarray(np.abs(some).T, np.float64)
+    small = np.partition(sizes, len(some) // 4, axis=1)[:, len(some) // 4]
+    return bool(np.all(sizes.mean(axis=1) <= _UNEVEN * small))

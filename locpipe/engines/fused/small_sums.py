@@ -13,7 +13,7 @@ from locpipe.engines.fused.profiles import Profile
 from locpipe.engines.fused.small_layout import Layout
 from locpipe.engines.fused.small_loops import sums
 from locpipe.engines.fused.small_pairs import Variant
-from locpipe.engines.fused.small_rows import Block, even_rows
+from locpipe.engines.fused.small_rows import Block, aligned, even_rows
 from locpipe.reductions.base import Reduction, State
 from locpipe.reductions.local_moments import LocalMoments, LocalMomentsState, exponents
 from locpipe.reductions.log_mass import LogMass, LogMassState
@@ -79,8 +79,8 @@ def run(layout: Layout, block: Block, reduction: Any, shifts: Array) -> Sums:
     n, real = block.q.n_rows, layout.real
     tables, units = _monomials(reduction, layout)
     found = no_sums(reduction, len(layout.queries))
-    work = np.empty((len(tables) + len(units), layout.length), real)
-    buffer = np.empty((2, layout.length), real)
+    work = aligned((len(tables) + len(units), layout.length), real)
+    buffer = aligned((2, layout.length), real)
     loop = sums(_variant(reduction, layout, block.profile))
     loop(
         *layout.pairs(even_rows(shifts)),

@@ -16,7 +16,6 @@ from locpipe.engines import dense
 from locpipe.engines.base import Need
 from locpipe.engines.fused.wide_masks import serves
 from locpipe.engines.parts import EXTREME, Parts, is_extreme
-from locpipe.engines.threads import single_threaded_libraries
 from locpipe.kernels.dot_product import DotProduct
 from locpipe.kernels.gaussian import Gaussian
 from locpipe.kernels.product import Product
@@ -68,10 +67,20 @@ _PASS_NS = {(True, False): 1.3, (True, True): 2.6, (False, False): 4.6, (False, 
 
 def tile_bytes(parts: Parts, need: Need) -> int:
     """Tiles of logs and weights, and the rows of a part made ready, in float64."""
-    row = 8 * need.n_features
-    keys = 2 * min(need.n_keys * row, _KEY_BYTES)
-    queries = min(need.n_queries, _QUERIES) * (2 * row + 8 * need.n_outputs)
-    return keys + queries + _TILE_BYTES + 512 * 8 * need.n_outputs
+    row, columns = 8 * need.n_features, _padded(need.n_outputs) + 1
+    keys = 2 * min(need.n_keys * row, _KEY_BYTES) + 8 * columns * min(
+        need.n_keys, _KEY_BYTES // (row + 8 * need.n_outputs) + _PANEL_ROWS
+    )
+    queries = min(need.n_queries, _QUERIES) * (2 * row + 2 * 8 * columns)
+    return keys + queries + _TILE_BYTES
+
+
+def _padded(n_columns: int) -> int:
+    """Columns of values, in whole panels where they are many."""
+    return n_columns if n_columns <= 4 else -(-n_columns // 32) * 32
+
+
+_PANEL_ROWS = 64
 
 
 _KEY_BYTES = 16 * 2**20
@@ -89,12 +98,10 @@ def fold(
 
     if isinstance(parts.core, DotProduct) and not _in_range(parts.core, q, k):
         return dense.fold(reduction, state, q, k, Product((parts.core, *parts.masks)))
-    # Compiled products load a BLAS of their own, which no caller can have bounded before.
-    with single_threaded_libraries():
-        folded = [
-            fold_rows(dense.take_rows(state, part), Rows.of(parts, q.rows(part), k), rtol)
-            for part in row_slices(q.n_rows, _QUERIES)
-        ]
+    folded = [
+        fold_rows(dense.take_rows(state, part), Rows.of(parts, q.rows(part), k), rtol)
+        for part in row_slices(q.n_rows, _QUERIES)
+    ]
     return folded[0] if len(folded) == 1 else dense.concat_rows(folded)
 
 

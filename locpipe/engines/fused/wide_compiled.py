@@ -7,7 +7,6 @@ from math import log
 from typing import Any
 
 import numpy as np
-import scipy.linalg.cython_blas  # noqa: F401  # the BLAS of compiled products, loaded in good time
 from numba import from_dtype, types
 from numba.extending import intrinsic
 
@@ -16,23 +15,22 @@ from locpipe.engines.fused.exponential import FLOOR, two_to_minus
 
 __all__ = [
     "COUNTS",
-    "HOPELESS",
+    "LOG2_E",
     "NUMBERS",
+    "SUM",
     "accumulate",
-    "fold_products",
     "larger",
+    "largest",
     "largest_by_column",
     "matrix",
     "read_only",
     "ready",
+    "rise",
     "weigh",
+    "weights_of_row",
 ]
 
-HOPELESS = 2**40
-"""Count of the doubtful pairs of a row whose logs are not even nearly right."""
-
-_LOG2_E = 1 / log(2)
-_CHUNK = 64
+LOG2_E = 1 / log(2)
 
 
 def matrix(real: Any) -> Any:
@@ -46,7 +44,7 @@ def read_only(real: Any, n_axes: int) -> Any:
 
 
 NUMBERS = read_only(np.float64, 1)
-_SUM, COUNTS = types.float64[::1], types.int64[::1]
+SUM, COUNTS = types.float64[::1], types.int64[::1]
 
 
 @intrinsic
@@ -78,24 +76,28 @@ def ready(source: Any, real: Any) -> Any:
     """Rows centred and scaled in float64, and then rounded.
 
     ``ready(data, centre, factor, last, out, squares)``: ``out = (data - centre) factor last``, and
-    `squares` of the rows without `last`.
+    `squares` of the rows without `last`.  Rows stand in panels (n_panels, n_features, any), one
+    feature after the other; what `out` has more of is left as it is.
     """
 
     def make_ready(data: Any, centre: Any, factor: Any, last: Any, out: Any, squares: Any) -> None:
+        width = out.shape[2]
         for i in range(data.shape[0]):
-            total = 0.0
+            total, panel, place = 0.0, i // width, i % width
             for f in range(centre.size):
                 x = (np.float64(data[i, f]) - centre[f]) * factor[f]
                 total += x * x
-                out[i, f] = real(x * last)
+                out[panel, f, place] = real(x * last)
             squares[i] = total
 
     numbers = (NUMBERS, NUMBERS, types.float64)
-    signature = types.void(read_only(source, 2), *numbers, matrix(real), _SUM)
+    panels = from_dtype(np.dtype(real))[:, :, ::1]
+    signature = types.void(read_only(source, 2), *numbers, panels, SUM)
     return compiled(f"wide-ready-{source.__name__}-{real.__name__}", signature, make_ready)
 
 
-def _largest(numbers: Any) -> Any:
+def largest(numbers: Any) -> Any:
+    """The largest number of some."""
     top = numbers[0]
     for j in range(1, numbers.size):
         top = larger(numbers[j], top)
@@ -109,7 +111,7 @@ def _largest_log(row: Any, added: Any) -> Any:
     return top
 
 
-def _weights_of_row(real: Any, small: Any, with_squares: bool, watched: bool) -> Any:
+def weights_of_row(real: Any, small: Any, with_squares: bool, watched: bool) -> Any:
     """Logs of weights to weights at ``2 ** base``; ``(mass, squares, largest doubt)``.
 
     The doubt of a pair is the product of its weight and of ``v + steep v^3``, v the variance of its
@@ -168,7 +170,7 @@ def weigh(real: Any, small: Any, with_squares: bool) -> Any:
     multiplied by.  Where logs and weights are of one type, `out` is not touched and `tile` takes
     the weights.
     """
-    weights, rise = _weights_of_row(real, small, with_squares, False), _rise(real)
+    weights, lift = weights_of_row(real, small, with_squares, False), rise(real)
     in_place = real is small
 
     def weigh_tile(
@@ -177,18 +179,18 @@ def weigh(real: Any, small: Any, with_squares: bool) -> Any:
         for i in range(tile.shape[0]):
             row = tile[i]
             to = row if in_place else out[i]
-            if rise(row, to, added, shift, factor, i) > -np.inf:
+            if lift(row, to, added, shift, factor, i) > -np.inf:
                 base, none = real(shift[i]), real(0)
                 of_row = weights(row, to, added, base, added, none, none, added)
                 mass[i] = mass[i] * factor[i] + of_row[0]
                 squares[i] = squares[i] * factor[i] * factor[i] + of_row[1]
 
-    signature = types.void(matrix(real), matrix(small), read_only(real, 1), *(_SUM,) * 4)
+    signature = types.void(matrix(real), matrix(small), read_only(real, 1), *(SUM,) * 4)
     name = f"wide-weigh-{real.__name__}-{small.__name__}-{int(with_squares)}"
     return compiled(name, signature, weigh_tile)
 
 
-def _rise(real: Any) -> Any:
+def rise(real: Any) -> Any:
     """Bring the shift of row i above its logs, whose largest is given; a row of none becomes 0.
 
     A weight that rounding made up to half as large as it is still has a place below the shift.
@@ -196,7 +198,7 @@ def _rise(real: Any) -> Any:
     largest_log, one = in_any_order(_largest_log), real(1)
 
     @in_any_order
-    def rise(row: Any, out: Any, added: Any, shift: Any, factor: Any, i: int) -> Any:
+    def lift(row: Any, out: Any, added: Any, shift: Any, factor: Any, i: int) -> Any:
         prefer_wide_vectors()
         top = largest_log(row, added)
         factor[i] = 1.0
@@ -207,141 +209,7 @@ def _rise(real: Any) -> Any:
             shift[i] = top + one
         return top
 
-    return rise
-
-
-@lru_cache
-def fold_products(source: Any, real: Any, small: Any, with_squares: bool) -> Any:
-    """Fold a tile whose logs are products: two products, and what `weigh` does between them.
-
-    Weights that matter are made anew from exact logs where rounding would show.  Errors of pairs
-    are independent, so those of weights w with ``w variance <= mass`` (variance of the log in units
-    of ``rtol^2``) add up to at most rtol of the mass.  All others are computed anew, until they are
-    `most` in a row; `repaired` counts them.  A row whose logs are not nearly right, by the variance
-    `hopeless`, gets more than any number.
-
-    A mean may hang on weights that are next to nothing of the mass, where the values of all others
-    are 0.  So variances far above rtol count for more than they are, by `steep`.
-    """
-    plain = _weights_of_row(real, small, with_squares, False)
-    watching = _weights_of_row(real, small, with_squares, True)
-    rise, repair, most_doubt = _rise(real), _repair(), _most_doubt()
-    in_place = real is small
-
-    def fold_tile(
-        x: Any, y: Any, added: Any, allowed: Any, tile: Any, out: Any, values: Any, product: Any,
-        moment: Any, shift: Any, factor: Any, mass: Any, squares: Any, repaired: Any, rounding: Any,
-        variance: Any, hopeless: Any, most: Any, q: Any, k: Any, scale: Any, is_dot: bool,
-        of_keys: Any, own: Any,
-    ) -> None:  # fmt: skip
-        np.dot(x, y.T, tile)
-        for i in range(allowed.shape[0]):
-            for j in range(allowed.shape[1]):
-                tile[i, j] = tile[i, j] if allowed[i, j] else -np.inf
-        doubts, none = np.empty(tile.shape[1], dtype=real), real(0)
-        terms, steep = real(variance[0]), real(variance[1])
-        low, high, rounded = added.min(), added.max(), rounding.max()
-        for i in range(tile.shape[0]):
-            row = tile[i]
-            to = row if in_place else out[i]
-            top = rise(row, to, added, shift, factor, i)
-            if top == -np.inf:
-                continue
-            base, before = real(shift[i]), mass[i] * factor[i]
-            quiet = most_doubt(top, shift[i], low, high, rounded, terms, steep) <= before
-            if quiet:
-                of_row = plain(row, to, added, base, added, none, none, added)
-            else:
-                of_row = watching(row, to, added, base, rounding, terms, steep, doubts)
-            mass[i] = before + of_row[0]
-            squares[i] = squares[i] * factor[i] * factor[i] + of_row[1]
-            if of_row[2] > mass[i] and repaired[i] <= most:
-                pairs = (q[i], k, scale, is_dot, of_keys, own[i])
-                repair(to, doubts, shift, mass, squares, repaired, hopeless, i, pairs)
-        weights = tile if in_place else out
-        if values.shape[1] == 1:
-            np.dot(weights, values.reshape(-1), product.reshape(-1))
-        elif values.shape[1] > 1:
-            np.dot(weights, values, product)
-        for i in range(moment.shape[0]):
-            for o in range(moment.shape[1]):
-                moment[i, o] = moment[i, o] * factor[i] + product[i, o]
-
-    keys, sums = read_only(real, 1), (*(_SUM,) * 4, COUNTS)
-    tiles = (types.boolean[:, ::1], matrix(real), matrix(small))
-    outputs = (read_only(small, 2), matrix(small), matrix(np.float64))
-    variances = (keys, NUMBERS, types.float64, types.float64)
-    pairs = (read_only(source, 2), read_only(source, 2), NUMBERS, types.boolean, NUMBERS, NUMBERS)
-    products = (matrix(real), matrix(real), keys)
-    signature = types.void(*products, *tiles, *outputs, *sums, *variances, *pairs)
-    name = f"wide-products-{source.__name__}-{real.__name__}-{small.__name__}-{int(with_squares)}"
-    return compiled(name, signature, fold_tile)
-
-
-def _most_doubt() -> Any:
-    """A bound of all doubts in a row, from its largest log, base 2.
-
-    A product is at most that log, but for what the key adds.  Where it is more than 9, a weight
-    falls faster than its variance grows.
-    """
-    power = two_to_minus(np.float64)
-
-    @in_any_order
-    def most_doubt(
-        top: Any, shift: Any, low: Any, high: Any, rounded: Any, terms: Any, steep: Any
-    ) -> Any:
-        product = max(9.0, abs(np.float64(top) - low), abs(np.float64(top) - high))
-        variance = product * product * terms + rounded
-        return power(shift - top) * variance * (1.0 + steep * variance * variance)
-
-    return most_doubt
-
-
-def _repair() -> Any:
-    """Weights of a row anew, where their doubt is more than the mass."""
-    exact_log, power = _exact_log(), two_to_minus(np.float64)
-    largest = in_any_order(_largest)
-
-    @in_any_order
-    def repair(
-        row: Any, doubts: Any, shift: Any, mass: Any, squares: Any, repaired: Any, hopeless: Any,
-        i: int, pairs: Any,
-    ) -> None:  # fmt: skip
-        q, k, scale, is_dot, of_keys, own = pairs
-        for start in range(0, row.size, _CHUNK):
-            stop = min(start + _CHUNK, row.size)
-            worst = largest(doubts[start:stop])
-            for j in range(start, stop if worst > mass[i] else start):
-                if doubts[j] <= mass[i]:
-                    continue
-                w = np.float64(row[j])
-                repaired[i] += 1 if doubts[j] < hopeless * w else HOPELESS
-                log = (exact_log(q, k[j], scale, is_dot) - own) * _LOG2_E
-                right = power(max(shift[i] - of_keys[j] - log, 0.0))
-                row[j] = right
-                mass[i] += right - w
-                squares[i] += right * right - w * w
-
-    return repair
-
-
-def _exact_log() -> Any:
-    """Log of a weight from a pair's coordinates, in float64."""
-
-    @in_any_order
-    def exact(q: Any, k: Any, factor: Any, is_dot: bool) -> Any:
-        prefer_wide_vectors()
-        total = 0.0
-        if is_dot:
-            for f in range(q.size):
-                total += np.float64(q[f]) * factor[f] * np.float64(k[f])
-            return total
-        for f in range(q.size):
-            gap = (np.float64(q[f]) - np.float64(k[f])) * factor[f]
-            total += gap * gap
-        return -0.5 * total
-
-    return exact
+    return lift
 
 
 @lru_cache
@@ -366,5 +234,5 @@ def accumulate(real: Any) -> Any:
             for o in range(moment.shape[1]):
                 moment[i, o] = moment[i, o] * factor[i] + product[i, o]
 
-    signature = types.void(matrix(np.float64), _SUM, matrix(real))
+    signature = types.void(matrix(np.float64), SUM, matrix(real))
     return compiled(f"wide-accumulate-{real.__name__}", signature, accumulate_rows)

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from locpipe.blocks import KeyBlock, row_slices
-from locpipe.engines.fused import wide_compiled as loops
 from locpipe.engines.fused.wide import SINGLE_FROM
-from locpipe.engines.fused.wide_logs import Linear, Logs, Radially, Tile
+from locpipe.engines.fused.wide_logs import Linear, Logs, Radially
 from locpipe.engines.fused.wide_masks import allowed_pairs
 from locpipe.engines.fused.wide_rows import LOG2_E, Numbers, Rows
+from locpipe.engines.fused.wide_values import Values
 from locpipe.kernels.dot_product import DotProduct
 from locpipe.kernels.gaussian import Gaussian
 from locpipe.reductions.base import State
@@ -22,18 +22,16 @@ from locpipe.reductions.weighted_mean import WeightedMeanState
 
 __all__ = ["fold_rows"]
 
-_TILE_QUERIES = {np.float32: 512, np.float64: 256}
-_TILE_KEYS, _TILE_KEYS_OF_MANY_OUTPUTS, _MANY_OUTPUTS = 512, 2048, 256
-"""A tile fills half of the second-level cache of a core; where the sums of its queries are larger
-than that anyway, more keys for each time that they are read are worth more."""
-_SINGLE_RANGE = 1e15
-"""Values of up to this size, and down to its inverse, may be kept in float32."""
+_TILE_QUERIES = {np.float32: 504, np.float64: 252}
+"""Whole panels of any machine."""
 _FEW, _SHARE, _MANY_ROWS = 32, 0.01, 0.25
-_ASKS = frozenset(512 * 2**i for i in range(-1, 20)) | {0}
+_ASKS = frozenset(512 * 2**i for i in range(20)) | {0}
 """A row with more doubtful pairs than a few and this share is better off another way, and all are
 where so many of the rows are."""
+_SCARCE = 2.0**-13
+"""Share of the mass at which values weigh so little that only far keys may have any."""
 
-Way = Callable[[Rows], Logs]
+Way = Callable[[Rows, Values | None], Logs]
 
 
 def fold_rows(state: Any, rows: Rows, rtol: float) -> State:
@@ -41,18 +39,22 @@ def fold_rows(state: Any, rows: Rows, rtol: float) -> State:
     if len(rows.k) == 0:
         unchanged: State = type(state)(*(array.copy() for array in state))
         return unchanged
-    return _fold(state, rows, _ways(rows, rtol))
+    has_values = not isinstance(state, LogMassState) and state.moment.shape[1] > 0
+    values = Values(np.asarray(rows.k_block.values)) if has_values else None
+    return _fold(state, rows, values, _ways(rows, values, rtol))
 
 
-def _ways(rows: Rows, rtol: float) -> list[Way]:
+def _ways(rows: Rows, values: Values | None, rtol: float) -> list[Way]:
     """Ways to the logs of the weights, fastest first; the last one is always right."""
-    core, fits = rows.parts.core, _fits_single(rows, rtol)
+    core, fits = rows.parts.core, rtol >= SINGLE_FROM and (values is None or values.fit_single)
     small = np.float32 if fits else np.float64
-    singly: Way = lambda r: Linear(r, np.float32, small, rtol)  # noqa: E731
-    doubly: Way = lambda r: Linear(r, np.float64, small, rtol)  # noqa: E731
-    by_products: Way = lambda r: Radially(r, small, rtol, from_products=True)  # noqa: E731
-    by_differences: Way = lambda r: Radially(r, small, rtol, from_products=False)  # noqa: E731
-    linear = [singly, doubly] if fits else [doubly]
+    by_products: Way = lambda r, v: Radially(r, small, rtol, v, from_products=True)  # noqa: E731
+    by_differences: Way = lambda r, v: Radially(r, small, rtol, v, from_products=False)  # noqa: E731
+    linear = [
+        _linear(real, small, rtol, watched=True) for real in dict.fromkeys((small, np.float64))
+    ]
+    if not rows.parts.masks:
+        linear.insert(0, _linear(small, small, rtol, watched=False))
     if isinstance(core, DotProduct):
         return linear
     if type(core) is Gaussian and not rows.have_bandwidths:
@@ -60,33 +62,24 @@ def _ways(rows: Rows, rtol: float) -> list[Way]:
     return [by_products, by_differences]
 
 
-def _fits_single(rows: Rows, rtol: float) -> bool:
-    if rtol < SINGLE_FROM:
-        return False
-    if rows.k_block.values is None:
-        return True
-    real: Any = np.float32 if rows.k_block.values.dtype == np.float32 else np.float64
-    sizes: Numbers = np.zeros(rows.k_block.values.shape[1], dtype=real)
-    for part in row_slices(len(rows.k), _TILE_KEYS_OF_MANY_OUTPUTS):
-        values = np.ascontiguousarray(rows.k_block.values[part], dtype=real)
-        loops.largest_by_column(real)(values, sizes)
-    in_range = (sizes > 1 / _SINGLE_RANGE) & (sizes < _SINGLE_RANGE)
-    return bool(np.all(in_range | (sizes == 0)))
+def _linear(real: Any, small: Any, rtol: float, *, watched: bool) -> Way:
+    return lambda rows, values: Linear(rows, real, small, rtol, values, watched=watched)
 
 
-def _fold(state: Any, rows: Rows, ways: list[Way]) -> State:
-    logs = ways[0](rows)
+def _fold(state: Any, rows: Rows, values: Values | None, ways: list[Way]) -> State:
+    logs = ways[0](rows, values)
     if not logs.in_range:
-        return _fold(state, rows, ways[1:])
-    values = None if isinstance(state, LogMassState) else np.asarray(rows.k_block.values)
+        return _fold(state, rows, values, ways[1:])
     sums, hopeless = _Sums.of(state, logs), np.zeros(len(rows.q), dtype=bool)
     for part in row_slices(len(rows.q), _TILE_QUERIES[logs.real]):
-        tiles = _Tiles(rows, logs, part, values, may_give_up=len(ways) > 1)
+        tiles = _Tiles(rows, logs, part, may_give_up=len(ways) > 1)
         hopeless[part] = tiles.fold(sums.rows(part))
+    if values is not None and logs.real is np.float32:
+        hopeless |= ~sums.see_values(state, logs, values.sizes)
     folded = sums.state(state, logs, rows.k_block)
     if hopeless.any():
         left = type(state)(*(array[hopeless] for array in state))
-        again = _fold(left, rows.queries(hopeless), ways[1:])
+        again = _fold(left, rows.queries(hopeless), values, ways[1:])
         for array, new in zip(folded, again, strict=True):
             array[hopeless] = new
     return folded
@@ -100,18 +93,27 @@ class _Sums:
     ----------
     shift, mass, squares : float64 arrays (n_queries,)
     moment : float64 array (n_queries, n_outputs)
+    seen : float64 array (n_queries,)
+        Weighted sum of the least share that a key's values have in the largest ones.
     factor : float64 array (n_queries,)
         What the largest log in the last tile made of earlier sums.
     doubtful : int64 array (n_queries,)
         Pairs so far in which rounding would have shown.
+    errors : float64 array (n_queries,)
+        Sum of ``w^2 v``, w a weight and v the variance of its log, in units of rtol squared.
+    worst : float64 array (n_queries,)
+        The largest ``w v^3``.
     """
 
     shift: Numbers
     mass: Numbers
     squares: Numbers
     moment: Numbers
+    seen: Numbers
     factor: Numbers
     doubtful: Numbers
+    errors: Numbers
+    worst: Numbers
 
     @classmethod
     def of(cls, state: Any, logs: Logs) -> _Sums:
@@ -124,9 +126,10 @@ class _Sums:
         squares = state.mass_of_squares if isinstance(state, LogMassState) else state.mass
         moment = state.moment if isinstance(state, WeightedMeanState) else np.empty((len(some), 0))
         shift = np.where(some, new, -np.inf)
+        squares, errors = squares * factor * factor, np.zeros(len(some))
         mass, doubtful = state.mass * factor, np.zeros(len(some), dtype=np.int64)
-        moment = moment * factor[:, None]
-        return cls(shift, mass, squares * factor * factor, moment, factor, doubtful)
+        moment, seen = moment * factor[:, None], np.zeros(len(some))
+        return cls(shift, mass, squares, moment, seen, factor, doubtful, errors, errors.copy())
 
     @property
     def no_moment(self) -> bool:
@@ -145,6 +148,22 @@ class _Sums:
             return LogMassState(shift, self.mass, self.squares, key_weight)
         return WeightedMeanState(shift, self.mass, self.moment)
 
+    def see_values(self, before: Any, logs: Logs, sizes: Numbers) -> Numbers:
+        """Whether float32 is as right for means as for masses, bool (n_queries,).
+
+        It is unless a mean has its values from afar, where logs err most: then all that a row has
+        seen of some output is little.
+        """
+        old = np.zeros(len(self.mass))
+        some = before.mass > 0
+        level = (before.shift[some] - logs.constant[some]) * LOG2_E - self.shift[some]
+        old[some] = before.mass[some] * np.exp2(level)
+        needed = _SCARCE * (self.mass - old)
+        of_values = np.abs(self.moment)
+        plenty = (of_values >= needed[:, None] * sizes).all(axis=1)
+        seen: Numbers = plenty | (self.seen >= needed)
+        return seen
+
 
 def _key_weight(k: KeyBlock) -> float:
     if k.log_sample_weight is None:
@@ -159,37 +178,24 @@ class _Tiles:
     rows: Rows
     logs: Logs
     part: slice
-    values: Numbers | None
     may_give_up: bool
 
     def fold(self, sums: _Sums) -> Numbers:
         """Which queries are better off another way, bool (n_queries,)."""
-        n_rows, n_outputs = sums.moment.shape
-        n_keys = _TILE_KEYS_OF_MANY_OUTPUTS if n_outputs >= _MANY_OUTPUTS else _TILE_KEYS
-        logs, size, most = self.logs, n_rows * n_keys, float(_FEW)
-        buffers = np.empty(size, dtype=logs.real), np.empty(size, dtype=logs.small)
-        product = np.empty((n_rows, n_outputs), dtype=logs.small)
-        for columns in row_slices(len(self.rows.k), n_keys):
-            most += _SHARE * (columns.stop - columns.start)
+        most, start, n_keys = float(_FEW), 0, len(self.rows.k)
+        while start < n_keys:
+            columns = slice(start, min(start + self.logs.keys_at(start), n_keys))
+            most += _SHARE * (columns.stop - start)
             allowed = self._allowed(columns)
             if allowed is not None:
-                tile = self._tile(buffers, allowed, product, columns)
-                logs.fold(tile, sums, self.part, columns, most)
-            if columns.start in _ASKS and self._gives_up(sums.doubtful > most):
-                return np.ones(n_rows, dtype=bool)
-        return (sums.doubtful > most) & self.may_give_up
+                self.logs.fold(sums, self.part, columns, allowed, most)
+            if start in _ASKS and self._gives_up(self.logs.hopeless(sums, columns.stop, most)):
+                return np.ones(len(sums.mass), dtype=bool)
+            start = columns.stop
+        return self.logs.hopeless(sums, n_keys, most) & self.may_give_up
 
     def _gives_up(self, hopeless: Numbers) -> bool:
         return self.may_give_up and bool(np.mean(hopeless) > _MANY_ROWS)
-
-    def _tile(
-        self, buffers: tuple[Numbers, ...], allowed: Numbers, product: Numbers, columns: slice
-    ) -> Tile:
-        n_rows, n_keys = len(product), columns.stop - columns.start
-        logs, weights = (b[: n_rows * n_keys].reshape(n_rows, n_keys) for b in buffers)
-        values = np.empty((n_keys, 0)) if self.values is None else self.values[columns]
-        values = np.ascontiguousarray(values, dtype=self.logs.small)
-        return Tile(logs, weights, allowed, values, product)
 
     def _allowed(self, columns: slice) -> Numbers | None:
         """Pairs that may be neighbours, of no rows where all may; None where none may."""

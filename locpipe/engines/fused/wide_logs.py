@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from math import sqrt
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from locpipe.engines.fused import wide_compiled as loops
+from locpipe.engines.fused.panels import KEYS, panel_of
+from locpipe.engines.fused.wide_direct import fold_unwatched
+from locpipe.engines.fused.wide_products import fold_products
 from locpipe.engines.fused.wide_profiles import take_logs
 from locpipe.engines.fused.wide_rows import LOG2_E, Numbers, Rows
 from locpipe.engines.fused.wide_squares import squares_from_differences, squares_from_products
+from locpipe.engines.fused.wide_values import Values, no_values
 from locpipe.kernels.compact import Biweight, Cosine, Triangular, Tricube, Triweight, Uniform
 from locpipe.kernels.dot_product import DotProduct
 from locpipe.kernels.gaussian import Gaussian
 from locpipe.kernels.heavy import Cauchy, Exponential, Logistic, StudentT
 from locpipe.kernels.radial import Radial
 
-__all__ = ["Linear", "Logs", "Radially", "Tile"]
+__all__ = ["Linear", "Logs", "Radially"]
 
-_MARGIN = 8.0
+_MARGIN = 6.0
 """Standard deviations of an error that rtol has room for."""
 _STEEP = (2.5 * _MARGIN) ** -4.0
 """Variances count twice where a standard deviation is 2.5 rtol, and soon much more beyond."""
@@ -29,6 +33,8 @@ _LARGEST_SQUARE = {np.float32: 1e16, np.float64: 1e140}
 """Beyond these squares of rows in bandwidths, squares of theirs may not be numbers."""
 _BLOCKED = 384
 """Terms of a product that BLAS sums in one go."""
+_TILE_KEYS_OF_MANY_OUTPUTS, _MANY_OUTPUTS = 2048, 256
+_MOST_KEYS = 4096
 
 
 class Logs(Protocol):
@@ -40,57 +46,59 @@ class Logs(Protocol):
     added: Numbers
     constant: Numbers
 
-    def fold(self, tile: Tile, sums: Any, rows: slice, columns: slice, most: float) -> None:
-        """Fold a tile into the sums; counts the pairs in doubt, `most` of which are worth it."""
+    def keys_at(self, start: int) -> int:
+        """How many keys to fold at a time from there on."""
 
+    def fold(self, sums: Any, rows: slice, columns: slice, allowed: Numbers, most: float) -> None:
+        """Fold pairs into sums; counts those in doubt, `most` of which are worth it.
 
-class Tile(NamedTuple):
-    """What a tile of pairs needs beside the rows.
+        `allowed` says which pairs may be neighbours (n_queries, n_keys); it has no rows where all
+        may.
+        """
 
-    Attributes
-    ----------
-    logs : array (n_queries, n_keys)
-        Becomes the logs of the weights, and the weights if those are of one type.
-    weights : array (n_queries, n_keys)
-    allowed : bool array (n_queries, n_keys)
-        Pairs that may be neighbours; of no rows where all may.
-    values : array (n_keys, n_outputs)
-    product : array (n_queries, n_outputs)
-        Becomes the product of the weights and the values.
-    """
-
-    logs: Numbers
-    weights: Numbers
-    allowed: Numbers
-    values: Numbers
-    product: Numbers
+    def hopeless(self, sums: Any, n_seen: int, most: float) -> Numbers:
+        """Queries that are better off another way, after that many keys, bool (n_queries,)."""
 
 
 class Linear:
     """Log weights that are a product plus a number per key and one per query.
 
-    Gaussian: ``-|x - y|^2 / 2 = <x, y> - |y|^2 / 2 - |x|^2 / 2``.
+    Gaussian: ``-|x - y|^2 / 2 = <x, y> - |y|^2 / 2 - |x|^2 / 2``.  Where pairs are `watched`, those
+    that rounding shows in are computed anew; if not, queries that have such pairs are hopeless.
     """
 
-    def __init__(self, rows: Rows, real: Any, small: Any, rtol: float) -> None:
+    def __init__(
+        self,
+        rows: Rows,
+        real: Any,
+        small: Any,
+        rtol: float,
+        values: Values | None,
+        *,
+        watched: bool,
+    ) -> None:
+        self.watched = watched
         self.rows, self.real, self.small, self.rtol = rows, real, small, rtol / _MARGIN
         core, d, centre = rows.parts.core, rows.q.shape[1], rows.centre
         self.is_dot = isinstance(core, DotProduct)
+        panel = panel_of(real)
         if isinstance(core, DotProduct):
             self.factor, origin = np.full(d, core.factor(d)), np.zeros(d)
-            self.x, q2 = _ready(rows.q, real, origin, self.factor, LOG2_E)
-            self.y, k2 = _ready(rows.k, real, centre, np.ones(d))
+            self.x, q2 = _ready(rows.q, real, panel.rows, origin, self.factor, LOG2_E)
+            self.y, k2 = _ready(rows.k, real, panel.columns, centre, np.ones(d))
             self.own, k_own = rows.q @ (self.factor * centre), np.zeros(len(k2))
         else:
             self.factor = 1 / np.asarray(core.scale(d))
-            self.x, q2 = _ready(rows.q, real, centre, self.factor, LOG2_E)
-            self.y, k2 = _ready(rows.k, real, centre, self.factor)
+            self.x, q2 = _ready(rows.q, real, panel.rows, centre, self.factor, LOG2_E)
+            self.y, k2 = _ready(rows.k, real, panel.columns, centre, self.factor)
             self.own, k_own = -0.5 * q2, -0.5 * LOG2_E * k2
         self.in_range = self.is_dot or max(q2.max(), k2.max()) < _LARGEST_SQUARE[real]
         if not self.in_range:
             return
-        self.added = (rows.added + k_own).astype(real)
+        self.added = np.full(len(self.y) * panel.columns, -np.inf, dtype=real)
+        self.added[: len(rows.k)] = rows.added + k_own
         self.constant = rows.constant + self.own
+        self.values = no_values(small) if values is None else values.packed(small)
         self._watch_rounding()
 
     def _watch_rounding(self) -> None:
@@ -100,33 +108,54 @@ class Linear:
         sum so far grows from 0 on; what is added to it is rounded too.
         """
         unit = 0.25 * float(np.finfo(self.real).eps) / LOG2_E / self.rtol
-        n_terms = min(self.x.shape[1], _BLOCKED) + 16
-        self.rounding = (unit * unit * (2 * self.added.astype(np.float64) ** 2 + 1)).astype(
-            self.real
-        )
+        n_terms = self.x.shape[1] + 16
+        added = np.where(np.isfinite(self.added), self.added, 0.0).astype(np.float64)
         # Products in float64 of a kernel that is a product are all that there is.
         exact = self.is_dot and self.real is np.float64
-        self.rounding = self.rounding * self.real(not exact)
+        self.rounding = (unit * unit * (2 * added**2 + 1) * (not exact)).astype(self.real)
         self.variance = np.array([0.0 if exact else unit * unit * n_terms / 3, _STEEP])
 
-    def fold(self, tile: Tile, sums: Any, rows: slice, columns: slice, most: float) -> None:
-        """All in one go."""
+    def keys_at(self, start: int) -> int:
+        """Few at first: the rows may be better off another way."""
+        masked = bool(self.rows.parts.masks)
+        return KEYS if masked else min(max(start, KEYS), _MOST_KEYS)
+
+    def fold(self, sums: Any, rows: slice, columns: slice, allowed: Numbers, most: float) -> None:
+        """A stretch of keys, in panels."""
+        values, shares, panel = self.values
+        size = panel_of(self.real).rows
+        x = self.x[rows.start // size : -(-rows.stop // size)]
+        keys = x, self.y, self.added, self.rounding, columns.start, columns.stop
+        variance = self.variance * [1.0, not sums.no_moment]
+        of_values = values, shares, sums.moment, sums.seen
+        totals = *of_values, sums.shift, sums.factor, sums.mass, sums.squares
+        if not self.watched:
+            loop = fold_unwatched(self.real, panel)
+            loop(*keys, *totals, sums.errors, sums.worst, self.variance[:1].astype(self.real))
+            return
         r: Any = self.rows
-        loop = loops.fold_products(r.source, self.real, self.small, sums.no_moment)
-        loop(
-            self.x[rows], self.y[columns], self.added[columns], tile.allowed, tile.logs,
-            tile.weights, tile.values, tile.product, sums.moment, sums.shift, sums.factor,
-            sums.mass, sums.squares, sums.doubtful, self.rounding[columns],
-            self.variance * [1.0, not sums.no_moment], (_NEARLY / self.rtol) ** 2, most, r.q[rows],
-            r.k[columns], self.factor, self.is_dot, r.added[columns], self.own[rows],
-        )  # fmt: skip
+        pairs = r.q[rows], r.k, self.factor, self.is_dot, r.added, self.own[rows]
+        loop = fold_products(r.source, self.real, self.small, panel)
+        at_most = (_NEARLY / self.rtol) ** 2, most
+        loop(*keys, allowed, *totals, sums.doubtful, variance, *at_most, *pairs)
+
+    def hopeless(self, sums: Any, n_seen: int, most: float) -> Numbers:
+        """Those of many doubtful pairs; if not watched, of any not to be lost in the mass."""
+        if self.watched:
+            return np.asarray(sums.doubtful > most)
+        # Errors of pairs are independent: their variances add up.
+        hopeless = sums.errors * n_seen > sums.mass**2 * len(self.rows.k)
+        return np.asarray(
+            hopeless if sums.no_moment else hopeless | (_STEEP * sums.worst > sums.mass)
+        )
 
 
 def _ready(
-    data: Numbers, real: Any, centre: Numbers, factor: Numbers, last: float = 1.0
+    data: Numbers, real: Any, width: int, centre: Numbers, factor: Numbers, last: float = 1.0
 ) -> tuple[Numbers, Numbers]:
-    """Rows centred and scaled, and their squares in float64, without the last factor."""
-    out, squares = np.empty(data.shape, dtype=real), np.empty(len(data))
+    """Rows centred and scaled, in panels, and their squares in float64, without the last factor."""
+    n, d = data.shape
+    out, squares = np.zeros((-(-n // width), d, width), dtype=real), np.empty(n)
     source: Any = data.dtype.type
     loops.ready(source, real)(data, centre, factor, last, out, squares)
     return out, squares
@@ -138,23 +167,27 @@ class Radially:
     real: Any = np.float64
     in_range = True
 
-    def __init__(self, rows: Rows, small: Any, rtol: float, *, from_products: bool) -> None:
+    def __init__(
+        self, rows: Rows, small: Any, rtol: float, values: Values | None, *, from_products: bool
+    ) -> None:
         core, d = rows.parts.core, rows.q.shape[1]
         assert isinstance(core, Radial)
         h = np.asarray(core.scale(d))
         self.rows, self.core, self.from_products = rows, core, from_products
-        self.small = small
+        self.small, self.values = small, None if values is None else values.rows(small)
         self.scale = h / h.max()
         self.q_factor = _factor(rows.q_block.bandwidth, len(rows.q)) * h.max()
         self.k_factor = _factor(rows.k_block.bandwidth, len(rows.k))
         self.added, self.constant = rows.added, rows.constant
+        self.buffers = np.empty(0), np.empty(0)
         if from_products:
             self._make_products_ready(rtol)
 
     def _make_products_ready(self, rtol: float) -> None:
         centre, inverse = self.rows.centre, 1 / self.scale
-        self.x, self.x2 = _ready(self.rows.q, np.float64, centre, inverse)
-        self.y, self.y2 = _ready(self.rows.k, np.float64, centre, inverse)
+        x, self.x2 = _ready(self.rows.q, np.float64, 1, centre, inverse)
+        y, self.y2 = _ready(self.rows.k, np.float64, 1, centre, inverse)
+        self.x, self.y = x[:, :, 0], y[:, :, 0]
         self.q_precision, self.k_precision = self.q_factor**-2.0, self.k_factor**-2.0
         reach, n_terms = float(self.y2.max()), sqrt(min(self.x.shape[1], _BLOCKED)) + 2
         error = n_terms * np.sqrt(self.x2 * reach) + self.x2 + reach
@@ -163,19 +196,40 @@ class Radially:
         self.near = _near(self.core, slope, self.x.shape[1])
         self.edge = _edge(self.core, slope, error)
 
-    def fold(self, tile: Tile, sums: Any, rows: slice, columns: slice, most: float) -> None:
+    def keys_at(self, start: int) -> int:
+        """A tile fills half of the second-level cache of a core.
+
+        Where the sums of its queries are larger than that anyway, more keys for each time that they
+        are read are worth more.
+        """
+        many = self.values is not None and self.values.shape[1] >= _MANY_OUTPUTS
+        return _TILE_KEYS_OF_MANY_OUTPUTS if many else KEYS
+
+    def fold(self, sums: Any, rows: slice, columns: slice, allowed: Numbers, most: float) -> None:
         """Squared distances, their logs, weights, sums."""
-        self._fill(tile.logs, rows, columns, sums.doubtful)
-        take_logs(self.core, tile.logs, self.rows.q.shape[1])
-        if len(tile.allowed):
-            np.copyto(tile.logs, -np.inf, where=~tile.allowed)
+        logs, weights = self._tiles(rows.stop - rows.start, columns.stop - columns.start)
+        self._fill(logs, rows, columns, sums.doubtful)
+        take_logs(self.core, logs, self.rows.q.shape[1])
+        if len(allowed):
+            np.copyto(logs, -np.inf, where=~allowed)
         state = sums.shift, sums.factor, sums.mass, sums.squares
         weigh = loops.weigh(self.real, self.small, sums.no_moment)
-        weigh(tile.logs, tile.weights, self.added[columns], *state)
-        if not sums.no_moment:
-            weights = tile.logs if self.real is self.small else tile.weights
-            np.dot(weights, tile.values, out=tile.product)
-            loops.accumulate(self.small)(sums.moment, sums.factor, tile.product)
+        weigh(logs, weights, self.added[columns], *state)
+        if self.values is not None:
+            product = (logs if self.real is self.small else weights) @ self.values[columns]
+            loops.accumulate(self.small)(sums.moment, sums.factor, product)
+
+    def hopeless(self, sums: Any, n_seen: int, most: float) -> Numbers:
+        """Those of many doubtful pairs."""
+        return np.asarray(sums.doubtful > most)
+
+    def _tiles(self, n_rows: int, n_keys: int) -> tuple[Numbers, Numbers]:
+        """Two parts of what is kept, lest pages of memory are asked for at each tile."""
+        size = n_rows * n_keys
+        if len(self.buffers[0]) < size:
+            self.buffers = np.empty(size, dtype=self.real), np.empty(size, dtype=self.small)
+        logs, weights = (buffer[:size].reshape(n_rows, n_keys) for buffer in self.buffers)
+        return logs, weights
 
     def _fill(self, tile: Numbers, rows: slice, columns: slice, doubtful: Numbers) -> None:
         scale = self.scale, self.q_factor[rows], self.k_factor[columns]

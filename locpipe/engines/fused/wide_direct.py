@@ -1,0 +1,136 @@
+"""Pairs whose log weights are a product, none looked at: weights come straight from registers.
+
+The largest doubt of each row is kept instead, and a row in which rounding may have shown is done
+again by those who look.  The level of a row's weights is its largest log in the first keys; it is
+raised where later ones are far above.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numba import types
+
+from locpipe.engines.fused.compiled import compiled, in_any_order
+from locpipe.engines.fused.panels import KEYS, STRIDE, Panel, panel_of, weights_of_panel
+from locpipe.engines.fused.wide_compiled import SUM, matrix, read_only
+from locpipe.engines.fused.wide_meet import meet
+
+__all__ = ["fold_unwatched"]
+
+_HIGHEST = -40.0
+"""Weights of up to ``2 ** 40`` need no new level: their squares are numbers, with values too."""
+
+
+@lru_cache
+def fold_unwatched(real: Any, values_panel: Panel | None) -> Any:
+    """Fold keys whose logs are products into the sums of queries.
+
+    Queries come in the panels of `x`, keys in those of `y`, from `begin` to `end`.  `errors` are
+    sums of ``w^2 v`` and `worst` the largest ``w v^3``, w a weight and v the variance of its log.
+    Without a panel of values, squares of weights are summed.
+    """
+    panel, add = panel_of(real), meet(real, values_panel)
+    weigh, raise_level = _weigh(real, panel, values_panel is None), _raise_level(panel)
+    take, n_rows, lanes = _take(panel), panel.rows, panel.lanes
+
+    def fold(
+        x: Any, y: Any, added: Any, rounding: Any, begin: int, end: int, values: Any, shares: Any,
+        moment: Any, seen: Any, shift: Any, factor: Any, mass: Any, squares: Any, errors: Any,
+        worst: Any, terms: Any,
+    ) -> None:  # fmt: skip
+        weights, base = np.empty((n_rows, STRIDE), dtype=real), np.zeros(n_rows, dtype=real)
+        sums = np.empty((n_rows, 5, lanes), dtype=real)
+        for start in range(begin, end, KEYS):
+            count = min(KEYS, end - start)
+            for b in range(x.shape[0]):
+                first = b * n_rows
+                n = min(n_rows, mass.size - first)
+                for r in range(n):
+                    i = first + r
+                    factor[i], base[r] = 1.0, shift[i] if shift[i] > -np.inf else 0.0
+                keys = (y, start, count, added, rounding)
+                weigh(x[b], keys, terms, base, weights, sums)
+                if raise_level(sums, base, shift, factor, mass, squares, errors, worst, first, n):
+                    weigh(x[b], keys, terms, base, weights, sums)
+                take(sums, mass, squares, errors, worst, first, n)
+                add(weights, start, count, values, shares, moment, seen, factor, first, n)
+
+    keys = (*(read_only(real, 3),) * 2, *(read_only(real, 1),) * 2, types.int64, types.int64)
+    values = read_only(real, 3), read_only(real, 1), matrix(np.float64)
+    signature = types.void(*keys, *values, *(SUM,) * 7, read_only(real, 1))
+    form = "squares" if values_panel is None else f"{values_panel.lanes}x{values_panel.vectors}"
+    return compiled(f"wide-unwatched-{real.__name__}-{form}", signature, fold)
+
+
+def _weigh(real: Any, panel: Panel, with_squares: bool) -> Any:
+    """Weights of a panel's rows over a stretch of keys, and their sums."""
+    weigh, columns = weights_of_panel(real, panel, with_squares), panel.columns
+    none, most, tiny = real(0), real(np.inf), real(1e-30)
+
+    @in_any_order
+    def weigh_block(x: Any, keys: Any, terms: Any, base: Any, out: Any, sums: Any) -> None:
+        y, start, count, added, rounding = keys
+        sums[:, :] = none
+        sums[:, 2] = most
+        sums[:, 3] = tiny  # Sums of less are slow: they are no normal numbers.
+        for at in range(0, count, columns):
+            j = start + at
+            weigh(
+                x, y[j // columns], x.shape[0], added[j:], rounding[j:], terms, base, out, at, sums
+            )
+
+    return weigh_block
+
+
+def _raise_level(panel: Panel) -> Any:
+    """Bring rows of too large weights to the level of their largest log; whether any was."""
+    lanes = panel.lanes
+
+    @in_any_order
+    def raise_level(
+        sums: Any, base: Any, shift: Any, factor: Any, mass: Any, squares: Any, errors: Any,
+        worst: Any, first: int, n: int,
+    ) -> bool:  # fmt: skip
+        found = False
+        for r in range(n):
+            i, least = first + r, sums[r, 2, 0]
+            for lane in range(1, lanes):
+                least = min(least, sums[r, 2, lane])
+            if least == np.inf or (least >= _HIGHEST and shift[i] > -np.inf):
+                continue
+            base[r] -= least
+            factor[i] = 2.0 ** (shift[i] - np.float64(base[r]))
+            shift[i] = base[r]
+            mass[i] *= factor[i]
+            worst[i] *= factor[i]
+            errors[i] *= factor[i] * factor[i]
+            squares[i] *= factor[i] * factor[i]
+            found = True
+        return found
+
+    return raise_level
+
+
+def _take(panel: Panel) -> Any:
+    """Add the sums of a panel's rows to those of the queries."""
+    lanes = panel.lanes
+
+    @in_any_order
+    def take(
+        sums: Any, mass: Any, squares: Any, errors: Any, worst: Any, first: int, n: int
+    ) -> None:
+        for r in range(n):
+            i, total, of_squares, of_errors = first + r, 0.0, 0.0, 0.0
+            for lane in range(lanes):
+                total += sums[r, 0, lane]
+                of_squares += sums[r, 1, lane]
+                of_errors += sums[r, 3, lane]
+                worst[i] = max(worst[i], sums[r, 4, lane])
+            errors[i] += of_errors
+            mass[i] += total
+            squares[i] += of_squares
+
+    return take

@@ -1,0 +1,109 @@
+"""Weights of a stretch of keys meet the values: what both loops over panels end with."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from locpipe.engines.fused.compiled import in_any_order, prefer_wide_vectors
+from locpipe.engines.fused.panels import Panel, panel_of, product_of_panel
+
+__all__ = ["meet", "panel_of_values"]
+
+_FEW_COLUMNS = 4
+"""Up to so many columns of values are met one by one."""
+
+
+def panel_of_values(small: Any, n_columns: int) -> Panel:
+    """How weights meet that many columns of values; few of them as if in vectors of one."""
+    panel = panel_of(small)
+    if n_columns <= _FEW_COLUMNS:
+        return Panel(panel.rows, 1, 1)
+    return Panel(panel.rows, panel.lanes, 1 if n_columns <= panel.lanes else 2)
+
+
+def meet(small: Any, panel: Panel | None) -> Any:
+    """Add products of weights to the moments of a panel's rows, and to what they have seen.
+
+    ``meet(weights, start, count, values, shares, moment, seen, factor, first, n)``: `values` are
+    in panels, `shares` (n_keys,) a further column of theirs, its products go to `seen`.
+    """
+    if panel is None:
+        return _meet_nothing
+    add = _one_by_one(small) if panel.columns == 1 else _in_panels(small, panel)
+    dot = _dot(small)
+
+    @in_any_order
+    def meet_values(
+        weights: Any, start: int, count: int, values: Any, shares: Any, moment: Any, seen: Any,
+        factor: Any, first: int, n: int,
+    ) -> None:  # fmt: skip
+        add(weights, start, count, values, moment, factor, first, n)
+        for r in range(n):
+            i, row = first + r, weights[r, :count]
+            seen[i] = seen[i] * factor[i] + dot(row, shares[start : start + count])
+
+    return meet_values
+
+
+@in_any_order
+def _meet_nothing(
+    weights: Any, start: int, count: int, values: Any, shares: Any, moment: Any, seen: Any,
+    factor: Any, first: int, n: int,
+) -> None:  # fmt: skip
+    pass
+
+
+def _in_panels(small: Any, panel: Panel) -> Any:
+    product, rows, columns = product_of_panel(small, panel), panel.rows, panel.columns
+
+    @in_any_order
+    def add(
+        weights: Any, start: int, count: int, values: Any, moment: Any, factor: Any, first: int,
+        n: int,
+    ) -> None:  # fmt: skip
+        prefer_wide_vectors()
+        found = np.empty((rows, columns), dtype=small)
+        for p in range(values.shape[0]):
+            product(weights, count, values[p, start:], found)
+            last = min(columns, moment.shape[1] - p * columns)
+            for r in range(n):
+                row, level = moment[first + r, p * columns :], factor[first + r]
+                for o in range(last):
+                    row[o] = row[o] * level + found[r, o]
+
+    return add
+
+
+def _one_by_one(small: Any) -> Any:
+    dot = _dot(small)
+
+    @in_any_order
+    def add(
+        weights: Any, start: int, count: int, values: Any, moment: Any, factor: Any, first: int,
+        n: int,
+    ) -> None:  # fmt: skip
+        for r in range(n):
+            i = first + r
+            for o in range(moment.shape[1]):
+                column = values[o].reshape(-1)[start : start + count]
+                moment[i, o] = moment[i, o] * factor[i] + dot(weights[r, :count], column)
+
+    return add
+
+
+@lru_cache
+def _dot(small: Any) -> Any:
+    zero = small(0)
+
+    @in_any_order
+    def dot(x: Any, y: Any) -> Any:
+        prefer_wide_vectors()
+        total = zero
+        for j in range(x.size):
+            total += x[j] * y[j]
+        return total
+
+    return dot

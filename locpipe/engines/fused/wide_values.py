@@ -1,0 +1,81 @@
+"""Values as the loops take them, and whether float32 has seen enough of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from locpipe.blocks import row_slices
+from locpipe.engines.fused import wide_compiled as loops
+from locpipe.engines.fused.panels import Panel
+from locpipe.engines.fused.wide_meet import panel_of_values
+from locpipe.engines.fused.wide_rows import Numbers
+
+__all__ = ["Packed", "Values", "no_values"]
+
+_ROWS = 2048
+_SINGLE_RANGE = 1e15
+"""Values of up to this size, and down to its inverse, may be kept in float32."""
+
+
+class Packed(NamedTuple):
+    """Values in panels (n_panels, n_keys, columns of a panel), and `shares` (n_keys,)."""
+
+    array: Numbers
+    shares: Numbers
+    panel: Panel | None
+
+
+def no_values(small: Any) -> Packed:
+    """What stands for values where masses are all that is asked."""
+    return Packed(np.empty((0, 0, 1), dtype=small), np.empty(0, dtype=small), None)
+
+
+@dataclass(frozen=True, eq=False)
+class Values:
+    """Values of the keys (n_keys, n_outputs), of any floating type."""
+
+    array: Numbers
+
+    @cached_property
+    def sizes(self) -> Numbers:
+        """Of the largest value of each output (n_outputs,)."""
+        real: Any = np.float32 if self.array.dtype == np.float32 else np.float64
+        sizes: Numbers = np.zeros(self.array.shape[1], dtype=real)
+        for part in row_slices(len(self.array), _ROWS):
+            values = np.ascontiguousarray(self.array[part], dtype=real)
+            loops.largest_by_column(real)(values, sizes)
+        return sizes
+
+    @property
+    def fit_single(self) -> bool:
+        """Whether float32 may keep them."""
+        sizes = self.sizes
+        return bool(np.all((sizes > 1 / _SINGLE_RANGE) & (sizes < _SINGLE_RANGE) | (sizes == 0)))
+
+    def rows(self, small: Any) -> Numbers:
+        """The values, contiguous."""
+        return np.ascontiguousarray(self.array, dtype=small)
+
+    def packed(self, small: Any) -> Packed:
+        """The values in panels."""
+        n, n_outputs = self.array.shape
+        panel = panel_of_values(small, n_outputs)
+        n_panels = -(-n_outputs // panel.columns)
+        out = np.zeros((n_panels, n, panel.columns), dtype=small)
+        for p in range(n_panels):
+            columns = self.array[:, p * panel.columns : (p + 1) * panel.columns]
+            out[p, :, : columns.shape[1]] = columns
+        return Packed(out, self.shares.astype(small), panel)
+
+    @property
+    def shares(self) -> Numbers:
+        """Of each key's values in the largest ones, the least share (n_keys,)."""
+        some = self.sizes > 0
+        shares = np.ones(len(self.array))
+        for part in row_slices(len(self.array) if some.any() else 0, _ROWS):
+            shares[part] = np.min(np.abs(self.array[part][:, some]) / self.sizes[some], axis=1)
+        return shares

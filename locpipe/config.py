@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 
 from locpipe.errors import ConfigError, shown
@@ -74,6 +75,17 @@ def _cgroup_limits(
     membership: Path = Path("/proc/self/cgroup"), root: Path = Path("/sys/fs/cgroup")
 ) -> Iterator[int]:
     """Limits of the groups that hold this process, and of the groups around those."""
+    for file in _limit_files(membership, root):
+        yield from _limit_in(file)
+
+
+@lru_cache(maxsize=1)
+def _limit_files(membership: Path, root: Path) -> list[Path]:
+    """Where these limits are written; found once, since every call asks for them."""
+    return [file for file in _possible_limit_files(membership, root) if file.is_file()]
+
+
+def _possible_limit_files(membership: Path, root: Path) -> Iterator[Path]:
     try:
         lines = membership.read_text().splitlines()
     except OSError:  # not Linux
@@ -88,7 +100,7 @@ def _cgroup_limits(
         # Inside a container the path may name a group that is seen only from outside.
         for folder in (group, *group.parents):
             if folder.is_relative_to(base):
-                yield from _limit_in(folder / name)
+                yield folder / name
 
 
 def _limit_in(file: Path) -> Iterator[int]:

@@ -73,3 +73,9 @@ def test_limits_of_control_groups_version_1(tmp_path):
 def test_no_control_groups(tmp_path):
     assert list(_cgroup_limits(tmp_path / "none")) == []
     assert limits_of(tmp_path, "0::/seen/from/outside\n") == []
+
+
+def test_a_limit_that_changes_is_seen(tmp_path):
+    for limit in (3000, 2000):
+        group(tmp_path / "fs" / "job", "memory.max", f"{limit}\n")
+        assert limits_of(tmp_path, "0::/job\n") == [limit]

@@ -177,7 +177,7 @@ def _sees_values(part: Sums, centre: Array | None, block: Block, job: Fold) -> A
     needed = _needed(part, block, job.rtol)
     seen = np.asarray((np.abs(of_values(job.reduction, part)) >= needed).all(axis=1))
     if not seen.all():  # by chance, where values of both signs cancel: then their sizes do not
-        near = _sizes_near(block.rows(~seen), centre)
+        near = _sizes_near(block.rows(~seen), centre, needed.shape[1])
         seen[~seen] = (near >= needed[~seen]).all(axis=1)
     return seen
 
@@ -192,9 +192,9 @@ def _needed(part: Sums, block: Block, rtol: float) -> Array:
     return np.asarray(_LONE / rtol * doubt / np.sqrt(np.maximum(mass, 1.0)) * sizes)
 
 
-def _sizes_near(block: Block, centre: Array | None) -> Array:
+def _sizes_near(block: Block, centre: Array | None, n_outputs: int) -> Array:
     """Weighted sizes of values (n_queries, n_outputs), at least: those of a sample of the keys."""
-    sample, reduction = block.sizes(_SAMPLED), WeightedMean(block.k.values.shape[1])
+    sample, reduction = block.sizes(_SAMPLED), WeightedMean(n_outputs)
     layout = Layout.of(sample, np.float32, centre)
     return run(layout, sample, reduction, np.zeros(block.q.n_rows)).moments
 

@@ -1,7 +1,7 @@
 """The compiled loops over pairs: keys in strips that stay in the first-level cache.
 
-Two queries at a time run over a strip.  Their weights go into a buffer of the strip's length;
-sums of weights are kept in registers, sums of weighted values are products with the buffer.
+Two queries at a time run over a strip.  Sums of weights, and of few weighted values, are kept in
+registers; for others the weights go into a buffer of the strip's length, which is multiplied.
 Sums run in the loop's own precision over one strip and in float64 over the strips.
 """
 
@@ -49,7 +49,7 @@ def sums(variant: Variant) -> Any:
     weigh = strip_weights(variant)
     monomials = variant.collects == "monomials"
     collect = collector(variant.collects, variant.n_features if monomials else 0, variant.real)
-    skips = variant.skips
+    skips, in_registers = variant.skips, variant.in_registers
 
     def sum_pairs(
         queries: Any,
@@ -73,8 +73,8 @@ def sums(variant: Variant) -> Any:
         for row in range(0, queries.shape[0], 2):
             for s in range(strips.shape[0]):
                 count = min(length, n_keys - s * length)
-                mass_0, mass_1, doubt_0, doubt_1 = weigh(
-                    queries, factors, shifts, scales, power, strips, row, s, count, buffer
+                mass_0, mass_1, doubt_0, doubt_1, valued_0, valued_1 = weigh(
+                    queries, factors, shifts, scales, power, strips, row, s, count, values, buffer
                 )
                 if skips:
                     mass_0 = skip(skipped, skip_range, row, s * length, count, buffer[0], mass_0)
@@ -85,9 +85,14 @@ def sums(variant: Variant) -> Any:
                 totals[row, 1] += doubt_0
                 totals[row + 1, 0] += mass_1
                 totals[row + 1, 1] += doubt_1
-                collect(
-                    buffer, count, s, row, queries, strips, values, tables, units, work, moments
-                )
+                if in_registers:
+                    for o in range(in_registers):
+                        moments[row, o] += valued_0[o]
+                        moments[row + 1, o] += valued_1[o]
+                else:
+                    collect(
+                        buffer, count, s, row, queries, strips, values, tables, units, work, moments
+                    )
 
     kind = _NUMBA[variant.real]
     extra = (kind[:, :, ::1], _I8[:, ::1], kind[::1], kind[:, ::1], kind[:, ::1])

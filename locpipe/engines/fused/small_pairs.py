@@ -32,6 +32,8 @@ class Variant:
         Whether some keys are not to be seen by some queries.
     collects : {"squares", "products", "monomials"}
         What is summed beside the weights.
+    in_registers : int
+        As many weighted values are summed without a buffer of weights; 0: with one.
     """
 
     profile: Profile
@@ -40,6 +42,7 @@ class Variant:
     plain: bool = False
     skips: bool = False
     collects: str = "products"
+    in_registers: int = 0
 
     @property
     def real(self) -> Any:
@@ -51,7 +54,7 @@ class Variant:
         """A file name for code that depends on all of this."""
         flags = ["plain"] * self.plain + ["skips"] * self.skips
         words = (self.profile.name, str(self.n_features), self.real.__name__, *flags)
-        return "_".join((*words, self.collects))
+        return "_".join((*words, self.collects, str(self.in_registers)))
 
     @property
     def exact(self) -> bool:
@@ -60,10 +63,15 @@ class Variant:
 
 
 def strip_weights(variant: Variant) -> Any:
-    """Weights of two queries over one strip into a buffer; sums of weights and doubts."""
+    """Weights of two queries over one strip: their sums, those of doubts, and of values or none.
+
+    Where no values are summed, the weights go into the buffer.
+    """
     d, real, weigh = variant.n_features, variant.real, _weigh(variant)
     add_square = squared(variant)
     zero, one, plain = real(0), real(1), variant.plain
+    in_registers = variant.in_registers > 0
+    nothing, add = (zero,) * variant.in_registers, _adder(variant.in_registers)
 
     @in_any_order
     def weights(
@@ -76,10 +84,12 @@ def strip_weights(variant: Variant) -> Any:
         row: int,
         s: int,
         count: int,
+        values: Any,
         buffer: Any,
-    ) -> tuple[Any, Any, Any, Any]:
+    ) -> tuple[Any, Any, Any, Any, Any, Any]:
         prefer_wide_vectors()
         mass_0, mass_1, doubt_0, doubt_1 = zero, zero, zero, zero
+        valued_0, valued_1 = nothing, nothing
         factor_0, factor_1 = factors[row], factors[row + 1]
         shift_0, shift_1 = shifts[row], shifts[row + 1]
         for i in range(count):
@@ -92,15 +102,35 @@ def strip_weights(variant: Variant) -> Any:
                 extra, near = strips[s, d, i], strips[s, d + 1, i]
             w_0, slope_0 = weigh(u2_0, factor_0, near, extra, shift_0, power)
             w_1, slope_1 = weigh(u2_1, factor_1, near, extra, shift_1, power)
-            buffer[0, i] = w_0
-            buffer[1, i] = w_1
+            if in_registers:
+                valued_0 = add(valued_0, w_0, values, s, i)
+                valued_1 = add(valued_1, w_1, values, s, i)
+            else:
+                buffer[0, i] = w_0
+                buffer[1, i] = w_1
             mass_0 += w_0
             mass_1 += w_1
             doubt_0 += slope_0
             doubt_1 += slope_1
-        return mass_0, mass_1, doubt_0, doubt_1
+        return mass_0, mass_1, doubt_0, doubt_1, valued_0, valued_1
 
     return weights
+
+
+def _adder(n: int) -> Any:
+    """Adds a key's first n values, weighed, to a tuple of n sums."""
+    if n == 0:
+        return None
+    if n == 1:
+        return in_any_order(lambda sums, w, values, s, i: (sums[0] + w * values[s, 0, i],))
+    add_others, last = _adder(n - 1), n - 1
+
+    @in_any_order
+    def add(sums: Any, w: Any, values: Any, s: int, i: int) -> Any:
+        others = add_others(sums[:last], w, values, s, i)
+        return (*others, sums[last] + w * values[s, last, i])
+
+    return add
 
 
 def squared(variant: Variant) -> Any:

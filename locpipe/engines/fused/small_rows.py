@@ -110,7 +110,7 @@ class Block:
         every = slice(None, None, 1 if len(self.skipped) else step)
         k = _kept(self.k, every)
         log_keys = None if self.log_keys is None else self.log_keys[every]
-        return replace(self, k=replace(k, values=np.abs(k.values)), log_keys=log_keys)
+        return replace(self, k=replace(k, values=np.abs(np.asarray(k.values))), log_keys=log_keys)
 
     def coordinates(self, data: Array, centre: Array | None, real: Any) -> Array:
         """Rows about the centre, in powers of two of their own scale."""

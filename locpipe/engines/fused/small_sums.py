@@ -22,6 +22,7 @@ from locpipe.reductions.weighted_mean import WeightedMeanState
 __all__ = ["Sums", "as_state", "from_state", "mass_of", "no_sums", "of_values", "run"]
 
 _LOG_2 = np.log(2.0)
+_MOST_IN_REGISTERS = 3
 
 
 @dataclass(frozen=True)
@@ -98,13 +99,17 @@ def run(layout: Layout, block: Block, reduction: Any, shifts: Array) -> Sums:
 
 def _variant(reduction: Any, layout: Layout, profile: Profile) -> Variant:
     kinds: dict[type, str] = {LogMass: "squares", LocalMoments: "monomials"}
+    collects, skips = kinds.get(type(reduction), "products"), len(layout.skipped) > 0
+    n_outputs = layout.values.shape[1]
+    few = n_outputs <= _MOST_IN_REGISTERS and collects == "products" and not skips
     return Variant(
         profile.bare,
         layout.queries.shape[1],
         layout.real is np.float32,
         layout.plain,
-        len(layout.skipped) > 0,
-        kinds.get(type(reduction), "products"),
+        skips,
+        collects,
+        n_outputs if few else 0,
     )
 
 

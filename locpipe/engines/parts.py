@@ -33,6 +33,12 @@ class Parts:
     per_row: bool = False
     masks: tuple[Mask, ...] = ()
 
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel that they make: a constant factor is always that of a normaliser."""
+        core = Normalized(self.core) if self.per_row else self.core
+        return Product((core, *self.masks)) if self.masks else core
+
 
 def take_apart(kernel: Kernel | None, n_features: int) -> Parts | None:
     """The parts of a kernel; None of one that is not made of them.

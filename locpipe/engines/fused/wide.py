@@ -18,7 +18,6 @@ from locpipe.engines.fused.wide_masks import serves
 from locpipe.engines.parts import EXTREME, Parts, is_extreme
 from locpipe.kernels.dot_product import DotProduct
 from locpipe.kernels.gaussian import Gaussian
-from locpipe.kernels.product import Product
 from locpipe.reductions.base import Reduction, State
 from locpipe.reductions.log_mass import LogMass
 from locpipe.reductions.weighted_mean import WeightedMean
@@ -97,9 +96,9 @@ def fold(
     from locpipe.engines.fused.wide_rows import Rows
 
     if isinstance(parts.core, DotProduct) and not _in_range(parts.core, q, k):
-        return dense.fold(reduction, state, q, k, Product((parts.core, *parts.masks)))
+        return dense.fold(reduction, state, q, k, parts.kernel)
     folded = [
-        fold_rows(dense.take_rows(state, part), Rows.of(parts, q.rows(part), k), rtol)
+        fold_rows(reduction, dense.take_rows(state, part), Rows.of(parts, q.rows(part), k), rtol)
         for part in row_slices(q.n_rows, _QUERIES)
     ]
     return folded[0] if len(folded) == 1 else dense.concat_rows(folded)

@@ -22,6 +22,7 @@ __all__ = [
     "larger",
     "largest",
     "largest_by_column",
+    "least_shares",
     "matrix",
     "read_only",
     "ready",
@@ -223,6 +224,26 @@ def largest_by_column(real: Any) -> Any:
 
     signature = types.void(read_only(real, 2), from_dtype(np.dtype(real))[::1])
     return compiled(f"wide-largest-{real.__name__}", signature, look)
+
+
+@lru_cache
+def least_shares(real: Any, small: Any) -> Any:
+    """``least_shares(values, factors, shares)``: the least ``|value| factor`` of each row, up to 1.
+
+    Infinite factors are those of columns that do not count.
+    """
+    one = real(1)
+
+    def look(values: Any, factors: Any, shares: Any) -> None:
+        for i in range(values.shape[0]):
+            least = one
+            for o in range(factors.size):
+                share = abs(values[i, o]) * factors[o]
+                least = share if share < least else least
+            shares[i] = least
+
+    kinds = read_only(real, 2), read_only(real, 1), from_dtype(np.dtype(small))[::1]
+    return compiled(f"wide-shares-{real.__name__}-{small.__name__}", types.void(*kinds), look)
 
 
 @lru_cache

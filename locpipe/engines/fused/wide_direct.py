@@ -20,6 +20,9 @@ from locpipe.engines.fused.wide_meet import meet
 
 __all__ = ["fold_unwatched"]
 
+_WIDE, _TOGETHER = 256, 4
+"""Of so many features and outputs, keys and values are met by some panels of rows at a time: they
+are too many for the caches to be read for each."""
 _HIGHEST = -40.0
 """Weights of up to ``2 ** 40`` need no new level: their squares are numbers, with values too."""
 
@@ -41,21 +44,28 @@ def fold_unwatched(real: Any, values_panel: Panel | None) -> Any:
         moment: Any, seen: Any, shift: Any, factor: Any, mass: Any, squares: Any, errors: Any,
         worst: Any, terms: Any,
     ) -> None:  # fmt: skip
-        weights, base = np.empty((n_rows, STRIDE), dtype=real), np.zeros(n_rows, dtype=real)
-        sums = np.empty((n_rows, 5, lanes), dtype=real)
+        wide = x.shape[1] + moment.shape[1] >= _WIDE
+        group = min(_TOGETHER if wide else 1, x.shape[0])
+        weights, base = np.empty((group, n_rows, STRIDE), real), np.zeros((group, n_rows), real)
+        sums, totals = np.empty((group, n_rows, 5, lanes), real), (mass, squares, errors, worst)
         for start in range(begin, end, KEYS):
             count = min(KEYS, end - start)
-            for b in range(x.shape[0]):
+            keys = (y, start, count, added, rounding)
+            for b in range(0, x.shape[0], group):
                 first = b * n_rows
-                n = min(n_rows, mass.size - first)
+                n = min(group * n_rows, mass.size - first)
                 for r in range(n):
                     i = first + r
-                    factor[i], base[r] = 1.0, shift[i] if shift[i] > -np.inf else 0.0
-                keys = (y, start, count, added, rounding)
-                weigh(x[b], keys, terms, base, weights, sums)
-                if raise_level(sums, base, shift, factor, mass, squares, errors, worst, first, n):
-                    weigh(x[b], keys, terms, base, weights, sums)
-                take(sums, mass, squares, errors, worst, first, n)
+                    base[r // n_rows, r % n_rows] = shift[i] if shift[i] > -np.inf else 0.0
+                    factor[i] = 1.0
+                there = x[b : b + group]
+                weigh(there, keys, terms, base, weights, sums)
+                for g in range(there.shape[0]):
+                    of_rows = first + g * n_rows, min(n_rows, n - g * n_rows)
+                    if raise_level(sums[g], base[g], shift, factor, totals, of_rows):
+                        h = g + 1
+                        weigh(there[g:h], keys, terms, base[g:h], weights[g:h], sums[g:h])
+                    take(sums[g], totals, of_rows)
                 add(weights, start, count, values, shares, moment, seen, factor, first, n)
 
     keys = (*(read_only(real, 3),) * 2, *(read_only(real, 1),) * 2, types.int64, types.int64)
@@ -66,23 +76,25 @@ def fold_unwatched(real: Any, values_panel: Panel | None) -> Any:
 
 
 def _weigh(real: Any, panel: Panel, with_squares: bool) -> Any:
-    """Weights of a panel's rows over a stretch of keys, and their sums."""
+    """Weights of the rows of some panels over a stretch of keys, and their sums."""
     weigh, columns = weights_of_panel(real, panel, with_squares), panel.columns
     none, most, tiny = real(0), real(np.inf), real(1e-30)
 
     @in_any_order
-    def weigh_block(x: Any, keys: Any, terms: Any, base: Any, out: Any, sums: Any) -> None:
+    def weigh_rows(x: Any, keys: Any, terms: Any, base: Any, out: Any, sums: Any) -> None:
         y, start, count, added, rounding = keys
-        sums[:, :] = none
-        sums[:, 2] = most
-        sums[:, 3] = tiny  # Sums of less are slow: they are no normal numbers.
+        sums[:, :, :] = none
+        sums[:, :, 2] = most
+        sums[:, :, 3] = tiny  # Sums of less are slow: they are no normal numbers.
         for at in range(0, count, columns):
             j = start + at
-            weigh(
-                x, y[j // columns], x.shape[0], added[j:], rounding[j:], terms, base, out, at, sums
-            )
+            key, more, rounded = y[j // columns], added[j:], rounding[j:]
+            for g in range(x.shape[0]):
+                weigh(
+                    x[g], key, x.shape[1], more, rounded, terms, base[g], out[g], at, sums[g]
+                )  # fmt: skip
 
-    return weigh_block
+    return weigh_rows
 
 
 def _raise_level(panel: Panel) -> Any:
@@ -90,10 +102,8 @@ def _raise_level(panel: Panel) -> Any:
     lanes = panel.lanes
 
     @in_any_order
-    def raise_level(
-        sums: Any, base: Any, shift: Any, factor: Any, mass: Any, squares: Any, errors: Any,
-        worst: Any, first: int, n: int,
-    ) -> bool:  # fmt: skip
+    def raise_level(sums: Any, base: Any, shift: Any, factor: Any, totals: Any, rows: Any) -> bool:
+        (mass, squares, errors, worst), (first, n) = totals, rows
         found = False
         for r in range(n):
             i, least = first + r, sums[r, 2, 0]
@@ -119,9 +129,8 @@ def _take(panel: Panel) -> Any:
     lanes = panel.lanes
 
     @in_any_order
-    def take(
-        sums: Any, mass: Any, squares: Any, errors: Any, worst: Any, first: int, n: int
-    ) -> None:
+    def take(sums: Any, totals: Any, rows: Any) -> None:
+        (mass, squares, errors, worst), (first, n) = totals, rows
         for r in range(n):
             i, total, of_squares, of_errors = first + r, 0.0, 0.0, 0.0
             for lane in range(lanes):

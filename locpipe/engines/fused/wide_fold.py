@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from locpipe.blocks import KeyBlock, row_slices
+from locpipe.engines import dense
 from locpipe.engines.fused.wide import SINGLE_FROM
 from locpipe.engines.fused.wide_logs import Linear, Logs, Radially
 from locpipe.engines.fused.wide_masks import allowed_pairs
@@ -16,7 +17,7 @@ from locpipe.engines.fused.wide_rows import LOG2_E, Numbers, Rows
 from locpipe.engines.fused.wide_values import Values
 from locpipe.kernels.dot_product import DotProduct
 from locpipe.kernels.gaussian import Gaussian
-from locpipe.reductions.base import State
+from locpipe.reductions.base import Reduction, State
 from locpipe.reductions.log_mass import LogMassState
 from locpipe.reductions.weighted_mean import WeightedMeanState
 
@@ -31,17 +32,20 @@ where so many of the rows are."""
 _SCARCE = 2.0**-13
 """Share of the mass at which values weigh so little that only far keys may have any."""
 
+_FEW_ROWS = 1 / 32
+"""Share of the rows that the reference does as fast as others are compiled."""
+
 Way = Callable[[Rows, Values | None], Logs]
 
 
-def fold_rows(state: Any, rows: Rows, rtol: float) -> State:
+def fold_rows(reduction: Reduction, state: Any, rows: Rows, rtol: float) -> State:
     """`state` with the keys folded in, each query the fastest way that is right for it."""
     if len(rows.k) == 0:
         unchanged: State = type(state)(*(array.copy() for array in state))
         return unchanged
     has_values = not isinstance(state, LogMassState) and state.moment.shape[1] > 0
     values = Values(np.asarray(rows.k_block.values)) if has_values else None
-    return _fold(state, rows, values, _ways(rows, values, rtol))
+    return _fold(reduction, state, rows, values, _ways(rows, values, rtol))
 
 
 def _ways(rows: Rows, values: Values | None, rtol: float) -> list[Way]:
@@ -66,10 +70,12 @@ def _linear(real: Any, small: Any, rtol: float, *, watched: bool) -> Way:
     return lambda rows, values: Linear(rows, real, small, rtol, values, watched=watched)
 
 
-def _fold(state: Any, rows: Rows, values: Values | None, ways: list[Way]) -> State:
+def _fold(
+    reduction: Reduction, state: Any, rows: Rows, values: Values | None, ways: list[Way]
+) -> State:
     logs = ways[0](rows, values)
     if not logs.in_range:
-        return _fold(state, rows, values, ways[1:])
+        return _fold(reduction, state, rows, values, ways[1:])
     sums, hopeless = _Sums.of(state, logs), np.zeros(len(rows.q), dtype=bool)
     for part in row_slices(len(rows.q), _TILE_QUERIES[logs.real]):
         tiles = _Tiles(rows, logs, part, may_give_up=len(ways) > 1)
@@ -79,8 +85,12 @@ def _fold(state: Any, rows: Rows, values: Values | None, ways: list[Way]) -> Sta
     folded = sums.state(state, logs, rows.k_block)
     if hopeless.any():
         left = type(state)(*(array[hopeless] for array in state))
-        again = _fold(left, rows.queries(hopeless), values, ways[1:])
-        for array, new in zip(folded, again, strict=True):
+        again = rows.queries(hopeless)
+        if np.mean(hopeless) < _FEW_ROWS:
+            redone = dense.fold(reduction, left, again.q_block, again.k_block, rows.parts.kernel)
+        else:
+            redone = _fold(reduction, left, again, values, ways[1:])
+        for array, new in zip(folded, redone, strict=True):
             array[hopeless] = new
     return folded
 
@@ -159,9 +169,10 @@ class _Sums:
         level = (before.shift[some] - logs.constant[some]) * LOG2_E - self.shift[some]
         old[some] = before.mass[some] * np.exp2(level)
         needed = _SCARCE * (self.mass - old)
-        of_values = np.abs(self.moment)
-        plenty = (of_values >= needed[:, None] * sizes).all(axis=1)
-        seen: Numbers = plenty | (self.seen >= needed)
+        seen: Numbers = self.seen >= needed
+        left = np.flatnonzero(~seen)
+        of_values = np.abs(self.moment[left])
+        seen[left] = (of_values >= needed[left, None] * sizes).all(axis=1)
         return seen
 
 

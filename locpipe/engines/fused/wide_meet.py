@@ -25,15 +25,16 @@ def panel_of_values(small: Any, n_columns: int) -> Panel:
 
 
 def meet(small: Any, panel: Panel | None) -> Any:
-    """Add products of weights to the moments of a panel's rows, and to what they have seen.
+    """Add products of weights to the moments of n rows, and to what they have seen.
 
-    ``meet(weights, start, count, values, shares, moment, seen, factor, first, n)``: `values` are
-    in panels, `shares` (n_keys,) a further column of theirs, its products go to `seen`.
+    ``meet(weights, start, count, values, shares, moment, seen, factor, first, n)``: `weights` stand
+    in panels of rows, `values` in panels of columns; `shares` (n_keys,) is a further column of
+    theirs, whose products go to `seen`.
     """
     if panel is None:
         return _meet_nothing
-    add = _one_by_one(small) if panel.columns == 1 else _in_panels(small, panel)
-    dot = _dot(small)
+    add = _one_by_one(small, panel) if panel.columns == 1 else _in_panels(small, panel)
+    dot, rows = _dot(small), panel.rows
 
     @in_any_order
     def meet_values(
@@ -42,7 +43,7 @@ def meet(small: Any, panel: Panel | None) -> Any:
     ) -> None:  # fmt: skip
         add(weights, start, count, values, moment, factor, first, n)
         for r in range(n):
-            i, row = first + r, weights[r, :count]
+            i, row = first + r, weights[r // rows, r % rows, :count]
             seen[i] = seen[i] * factor[i] + dot(row, shares[start : start + count])
 
     return meet_values
@@ -67,18 +68,19 @@ def _in_panels(small: Any, panel: Panel) -> Any:
         prefer_wide_vectors()
         found = np.empty((rows, columns), dtype=small)
         for p in range(values.shape[0]):
-            product(weights, count, values[p, start:], found)
             last = min(columns, moment.shape[1] - p * columns)
-            for r in range(n):
-                row, level = moment[first + r, p * columns :], factor[first + r]
-                for o in range(last):
-                    row[o] = row[o] * level + found[r, o]
+            for g in range(0, n, rows):
+                product(weights[g // rows], count, values[p, start:], found)
+                for r in range(g, min(g + rows, n)):
+                    row, level = moment[first + r, p * columns :], factor[first + r]
+                    for o in range(last):
+                        row[o] = row[o] * level + found[r - g, o]
 
     return add
 
 
-def _one_by_one(small: Any) -> Any:
-    dot = _dot(small)
+def _one_by_one(small: Any, panel: Panel) -> Any:
+    dot, rows = _dot(small), panel.rows
 
     @in_any_order
     def add(
@@ -86,10 +88,10 @@ def _one_by_one(small: Any) -> Any:
         n: int,
     ) -> None:  # fmt: skip
         for r in range(n):
-            i = first + r
+            i, row = first + r, weights[r // rows, r % rows, :count]
             for o in range(moment.shape[1]):
                 column = values[o].reshape(-1)[start : start + count]
-                moment[i, o] = moment[i, o] * factor[i] + dot(weights[r, :count], column)
+                moment[i, o] = moment[i, o] * factor[i] + dot(row, column)
 
     return add
 

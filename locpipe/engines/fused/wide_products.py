@@ -69,7 +69,7 @@ def fold_products(source: Any, real: Any, small: Any, values_panel: Panel | None
         is_dot: bool, of_keys: Any, own: Any,
     ) -> None:  # fmt: skip
         logs = np.empty((n_rows, STRIDE), dtype=real)
-        weights, doubts = np.empty((n_rows, STRIDE), dtype=small), np.empty(KEYS, dtype=real)
+        weights, doubts = np.empty((1, n_rows, STRIDE), dtype=small), np.empty(KEYS, dtype=real)
         keys = (k, scale, is_dot, of_keys, own)
         for start in range(begin, end, KEYS):
             count = min(KEYS, end - start)
@@ -83,7 +83,7 @@ def fold_products(source: Any, real: Any, small: Any, values_panel: Panel | None
                     for j in range(count if allowed.shape[0] else 0):
                         row[j] = row[j] if allowed[i, start - begin + j] else -np.inf
                     careful(
-                        row, weights[r, :count], added, rounding, start, limits, doubts, shift,
+                        row, weights[0, r, :count], added, rounding, start, limits, doubts, shift,
                         factor, mass, squares, repaired, hopeless, most, i, q, keys,
                     )  # fmt: skip
                 add(weights, start, count, values, shares, moment, seen, factor, first, n)

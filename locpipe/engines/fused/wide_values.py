@@ -69,13 +69,15 @@ class Values:
         for p in range(n_panels):
             columns = self.array[:, p * panel.columns : (p + 1) * panel.columns]
             out[p, :, : columns.shape[1]] = columns
-        return Packed(out, self.shares.astype(small), panel)
+        return Packed(out, self.shares(small), panel)
 
-    @property
-    def shares(self) -> Numbers:
+    def shares(self, small: Any) -> Numbers:
         """Of each key's values in the largest ones, the least share (n_keys,)."""
-        some = self.sizes > 0
-        shares = np.ones(len(self.array))
-        for part in row_slices(len(self.array) if some.any() else 0, _ROWS):
-            shares[part] = np.min(np.abs(self.array[part][:, some]) / self.sizes[some], axis=1)
+        with np.errstate(divide="ignore"):
+            factors = np.where(self.sizes > 0, 1 / self.sizes.astype(np.float64), np.inf)
+        real: Any = self.sizes.dtype.type
+        shares = np.empty(len(self.array), dtype=small)
+        for part in row_slices(len(shares), _ROWS):
+            values = np.ascontiguousarray(self.array[part], dtype=real)
+            loops.least_shares(real, small)(values, factors.astype(real), shares[part])
         return shares

@@ -36,7 +36,7 @@ _ENTRIES = (
     _Entry("fused", "ranked", "Ranked", ranks=True),
     _Entry("pruned", "pruned", "Pruned", ranks=False),
     _Entry("pruned", "ranked", "RankedTrees", ranks=True),
-    _Entry("pruned", "ranked", "RankedProjected", ranks=True, auto=False),
+    _Entry("pruned", "ranked", "RankedProjected", ranks=True),
     _Entry("spectral", "spectral", "Spectral", ranks=False),
     _Entry("spectral", "cuda", "SpectralCuda", ranks=False, library="cupy", auto=False),
     _Entry("approximate", "ranked", "Approximate", ranks=True, auto=False),

@@ -1,8 +1,10 @@
 """`RankedProjected` against `dense`: what it does not call doubtful is right to the bit."""
 
 import pickle
+from dataclasses import replace
 from functools import reduce
 from itertools import pairwise
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -12,7 +14,10 @@ from hypothesis import strategies as st
 from locpipe.blocks import KeyBlock, QueryBlock
 from locpipe.engines import dense
 from locpipe.engines.base import Need
-from locpipe.engines.ranked import RankedProjected
+from locpipe.engines.choice import choices
+from locpipe.engines.ranked import Ranked, RankedProjected, sifted
+from locpipe.engines.ranked.projection import Frame
+from locpipe.engines.ranked.trial import would_pay
 from locpipe.kernels import Gaussian
 from locpipe.kernels.masks import Causal, ExcludeSelf
 from locpipe.kernels.nearness import Nearness
@@ -28,16 +33,25 @@ def summary_of(engine, x, cuts=(), **rows):
     return reduce(engine.merge, map(engine.summarise, blocks))
 
 
-def compared(k, q, x, *, exclude_self=False, cuts=(), **rows):
-    """Which rows were in doubt, once all others were found equal."""
+def compared(k, q, x, *, exclude_self=False, cuts=(), tile_keys=None, **rows):
+    """Which rows were in doubt, once all others were found equal.
+
+    With `tile_keys` keys are projected even where it does not pay, in tiles of so many.
+    """
     reduction, block = TopK(k), QueryBlock(q)
     kernel = Nearness() * ExcludeSelf() if exclude_self else Nearness()
     expected = dense.fold(reduction, reduction.init(block), block, KeyBlock(x, **rows), kernel)
     engine = RankedProjected(k, exclude_self)
-    state, doubtful = engine.evaluate(summary_of(engine, x, cuts, **rows), block)
+    forced = {"TILE_KEYS": tile_keys or 2048, "would_pay": always if tile_keys else would_pay}
+    with patch.multiple(sifted, **forced):
+        state, doubtful = engine.evaluate(summary_of(engine, x, cuts, **rows), block)
     for found, right in zip(state, expected, strict=True):
         np.testing.assert_array_equal(found[~doubtful], right[~doubtful])
     return doubtful
+
+
+def always(*_):
+    return True
 
 
 def near_a_plane(rng, n, d, rank=5, noise=0.05):
@@ -74,6 +88,7 @@ def test_as_dense(seed, kind, d, dtypes, offset, exclude_self):
         x.astype(dtypes[1]),
         exclude_self=exclude_self,
         cuts=rng.integers(0, n, 3),
+        tile_keys=int(rng.choice([1, 100, 2048])),
         log_sample_weight=np.where(rng.random(n) < rng.choice([0.0, 0.3, 1.0]), -np.inf, 0.0),
     )
 
@@ -82,29 +97,54 @@ def test_as_dense(seed, kind, d, dtypes, offset, exclude_self):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_leading_directions_rule_out_most(dtype, offset):
     rng = np.random.default_rng(0)
-    x = (near_a_plane(rng, 6000, 100, noise=0.2) + offset).astype(dtype)
+    x = (near_a_plane(rng, 6000, 400, noise=0.2) + offset).astype(dtype)
     q = x[:40] + dtype(0.25)
     assert not compared(15, q, x, cuts=(1000, 4000)).any()
     assert not compared(30, x[:20], x, exclude_self=True).any()
 
 
 def test_without_leading_directions_rows_are_left_to_pairs():
-    x = np.random.default_rng(1).normal(size=(6000, 200))
+    x = np.random.default_rng(1).normal(size=(6000, 400))
     assert compared(5, x[:50] + 0.5, x).all()
 
 
+def test_queries_that_cost_too_much_are_left_to_pairs():
+    rng = np.random.default_rng(5)
+    x = near_a_plane(rng, 20_000, 400)
+    q = np.vstack([x[:10], 50 * rng.normal(size=(30, 400))])
+    assert not compared(5, q[:10], x, tile_keys=500).any()
+    doubtful = compared(5, q, x, tile_keys=500)
+    assert doubtful.any()
+    assert not doubtful[:10].any()
+
+
+def test_whether_it_pays():
+    rng = np.random.default_rng(6)
+    plane, noise = near_a_plane(rng, 2000, 400), rng.normal(size=(2000, 400))
+    assert pays(plane)
+    assert pays(plane + 1e3)
+    assert not pays(noise)
+    assert not pays(plane[:, :60])
+    assert not pays(1e-150 * plane)
+    assert not pays(plane[:50])
+
+
+def pays(sample):
+    return would_pay(Frame.of(sample, 191), sample, (63, 191), 15, 10 * len(sample))
+
+
 def test_rows_out_of_range_are_left_to_pairs():
-    x = near_a_plane(np.random.default_rng(2), 3000, 80)
+    x = near_a_plane(np.random.default_rng(2), 3000, 400)
     q = x[:4] * np.array([[1.0], [1e12], [1e40], [1e140]])
     np.testing.assert_array_equal(compared(5, q, x), [False, True, True, True])
     for scale in (1e-150, 1e-30, 1e30, 1e140):
-        assert compared(5, scale * x[:4], scale * x).all()
+        assert compared(5, scale * x[:4], scale * x, tile_keys=2048).all()
 
 
 def test_all_at_one_place():
     x = np.full((5000, 70), 0.1, dtype=np.float32)
-    compared(3, x[:5] + 1, x)
-    compared(3, x[:5], np.vstack([x, x + 1]))
+    compared(3, x[:5] + 1, x, tile_keys=2048)
+    compared(3, x[:5], np.vstack([x, x + 1]), tile_keys=2048)
 
 
 def test_weights_and_ids_that_are_left_to_pairs():
@@ -117,7 +157,7 @@ def test_weights_and_ids_that_are_left_to_pairs():
 
 def test_ids_that_come_with_the_rows():
     rng = np.random.default_rng(4)
-    x, ids = near_a_plane(rng, 3000, 70), rng.permutation(3000)
+    x, ids = near_a_plane(rng, 3000, 400), rng.permutation(3000)
     engine, reduction = RankedProjected(4, exclude_self=True), TopK(4)
     q, kernel = QueryBlock(x[:60], ids=ids[:60]), Nearness() * ExcludeSelf()
     summary = pickle.loads(pickle.dumps(summary_of(engine, x, (100, 200), ids=ids)))
@@ -151,6 +191,8 @@ def test_what_is_refused():
     assert all(RankedProjected.refusal(need) for need in refused)
     engine = RankedProjected.build(need)
     assert engine == RankedProjected(3, exclude_self=True)
-    assert RankedProjected.seconds(need) > 0
+    assert isinstance(choices("auto", need)[0], RankedProjected)
+    few = replace(need, n_queries=500)
+    assert isinstance(choices("auto", few)[0], Ranked)
     assert engine.tile_bytes(need) < 2**28
     assert engine.summary_bytes(need) < 2**31

@@ -6,12 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from locpipe.engines.ranked.loops import compiled, inlined
+from locpipe.engines.fused.compiled import as_written
+from locpipe.engines.ranked.loops import at_least, compiled, found_in, inlined
 
-__all__ = ["Best", "Bound", "Listed", "Pairs", "Rows", "enter", "fold_tile", "measure"]
+__all__ = ["Best", "Bound", "Pairs", "Room", "Rows", "fold_tile", "room_for"]
 
-_CHUNK = 64
-"""Columns that are compared with the bound before any is looked at."""
 _TRIAL_ROWS = 16
 """Rows before it is judged whether scores are good enough."""
 _LIST = 2**14
@@ -112,8 +111,34 @@ class Listed(NamedTuple):
     value: Any
 
 
+class Room(NamedTuple):
+    """What rows are worked on in; made once, as making arrays takes Numba seconds to compile.
+
+    Attributes
+    ----------
+    listed : Listed
+    found : Found
+    squares : float64 array (lanes, features)
+    sums : float64 array (lanes,)
+    """
+
+    listed: Any
+    found: Any
+    squares: Any
+    sums: Any
+
+
+def room_for(n_keys: int) -> Room:
+    """Room for tiles of so many keys, at most."""
+    room = _LIST + n_keys
+    listed = Listed(np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room))
+    return Room(listed, found_in(n_keys), np.zeros((_LANES, _FEATURES)), np.zeros(_LANES))
+
+
 @compiled
-def fold_tile(q: Any, k: Any, pairs: Any, bound: Any, best: Any, first: Any, most: Any) -> Any:
+def fold_tile(
+    q: Any, k: Any, pairs: Any, bound: Any, best: Any, first: Any, most: Any, room: Any
+) -> Any:
     """Fold the keys of a tile into the queries from row `first`; the first row that was not done.
 
     It stops early where more than `most` exact distances per row were needed: then scores of
@@ -124,23 +149,20 @@ def fold_tile(q: Any, k: Any, pairs: Any, bound: Any, best: Any, first: Any, mos
     A key stays out only if the lower bound of its surrogate exceeds an upper bound of the k-th;
     all others are measured, so errors of scores cost time and never change the result.
     """
-    n_rows, n_columns = pairs.near.shape
-    room = _LIST + n_columns
-    listed = Listed(np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room))
-    flags = np.empty(-(-n_columns // _CHUNK), dtype=np.int32)
+    n_rows = pairs.near.shape[0]
     doubtful = 0
     begin = first
     while begin < n_rows:
         n: Any = np.int64(0)
         stop = begin
         while stop < n_rows and n <= _LIST:
-            n = _list_row(stop, n, q, k, pairs, bound, best, listed, flags)
+            n = _list_row(stop, n, q, k, pairs, bound, best, room.listed, room.found)
             stop += 1
             if stop - first >= _TRIAL_ROWS and doubtful + n > most * (stop - first):
                 break
         if not bound.exact:
-            measure(n, q, k, bound.factor, listed)
-        enter(n, k, best, listed)
+            _measure(n, q, k, bound.factor, room)
+        _enter(n, k, best, room.listed)
         doubtful += n
         if stop - first >= _TRIAL_ROWS and doubtful > most * (stop - first):
             return stop
@@ -148,9 +170,9 @@ def fold_tile(q: Any, k: Any, pairs: Any, bound: Any, best: Any, first: Any, mos
     return n_rows
 
 
-@compiled
+@as_written
 def _list_row(
-    i: Any, begin: Any, q: Any, k: Any, pairs: Any, bound: Any, best: Any, listed: Any, flags: Any
+    i: Any, begin: Any, q: Any, k: Any, pairs: Any, bound: Any, best: Any, listed: Any, found: Any
 ) -> Any:
     """List what may be among the best of row i from place `begin`; the place after the last."""
     # Each use of an array in a tuple counts its references, so the loop takes none from there.
@@ -162,35 +184,32 @@ def _list_row(
     tie, last = -best.score[i, n_best - 1], best.index[i, n_best - 1]
     floor = _floor(tie, square, bound)
     n, room = begin, begin + 2 * n_best + 64
-    _flag(near, half, floor, flags)
-    for chunk in range(flags.shape[0]):
-        if flags[chunk] == 0:
+    for a in range(at_least(near, half, near.dtype.type(floor), found)):
+        j = found.column[a]
+        score = np.float64(near[j] - half[j])
+        if score < floor or score == -np.inf or (by_ids and ids[j] == own):
             continue
-        for j in range(chunk * _CHUNK, min((chunk + 1) * _CHUNK, near.shape[0])):
-            score = np.float64(near[j] - half[j])
-            if score < floor or score == -np.inf or (by_ids and ids[j] == own):
-                continue
-            if exact and -score == tie and index[j] > last:
-                continue
-            row[n], column[n], value[n] = i, j, _upper(score, square, squares[j], bound)
-            n += 1
-            if n == room:
-                floor = _floor(_kth(value[begin:n], best.score[i]), square, bound)
-                n = _keep(begin, n, near, half, floor, listed)
-                room = max(room, 2 * n - begin)  # ties: only measuring tells them apart
+        if exact and -score == tie and index[j] > last:
+            continue
+        row[n], column[n], value[n] = i, j, _upper(score, square, squares[j], bound)
+        n += 1
+        if n == room:
+            floor = _floor(_kth(value[begin:n], best.score[i]), square, bound)
+            n = _keep(begin, n, near, half, floor, listed)
+            room = max(room, 2 * n - begin)  # ties: only measuring tells them apart
     if n > begin + 1:
         floor = _floor(_kth(value[begin:n], best.score[i]), square, bound)
         n = _keep(begin, n, near, half, floor, listed)
     return n
 
 
-@compiled
+@as_written
 def _floor(worst: Any, square: Any, bound: Any) -> Any:
     """Score below which the surrogate exceeds `worst` for certain."""
     return 0.5 * ((1.0 - bound.slack) * square - worst * bound.weight) - bound.tiny
 
 
-@compiled
+@as_written
 def _upper(score: Any, q_square: Any, k_square: Any, bound: Any) -> Any:
     """What the surrogate of a pair does not exceed."""
     lower = (1.0 - bound.slack) * q_square - 2.0 * score
@@ -198,26 +217,7 @@ def _upper(score: Any, q_square: Any, k_square: Any, bound: Any) -> Any:
     return total / bound.weight
 
 
-@compiled
-def _flag(near: Any, half: Any, floor: Any, flags: Any) -> Any:
-    """Which chunks of a row hold a score of at least the floor."""
-    rounded = np.empty(1, dtype=near.dtype)
-    rounded[0] = floor
-    level, n = rounded[0], near.shape[0] // _CHUNK
-    chunks = near[: n * _CHUNK].reshape(n, _CHUNK)
-    halves = half[: n * _CHUNK].reshape(n, _CHUNK)
-    for chunk in range(n):
-        count = np.int32(0)
-        for c in range(_CHUNK):
-            count += np.int32(chunks[chunk, c] - halves[chunk, c] >= level)
-        flags[chunk] = count
-    if n < flags.shape[0]:
-        flags[n] = 0
-        for c in range(n * _CHUNK, near.shape[0]):
-            flags[n] |= near[c] - half[c] >= level
-
-
-@compiled
+@as_written
 def _kth(values: Any, score: Any) -> Any:
     """The k-th least of some values and the k of a row's best so far."""
     order, a, b = _order(values), 0, 0
@@ -229,7 +229,7 @@ def _kth(values: Any, score: Any) -> Any:
     return min(-score[a], values[order[b]]) if b < order.shape[0] else -score[a]
 
 
-@compiled
+@as_written
 def _order(values: Any) -> Any:
     """Places of the values in ascending order, equal ones as they stand: a merge sort.
 
@@ -258,7 +258,7 @@ def _merge_runs(values: Any, order: Any, out: Any, low: Any, middle: Any, high: 
             b += 1
 
 
-@compiled
+@as_written
 def _keep(begin: Any, end: Any, near: Any, half: Any, floor: Any, listed: Any) -> Any:
     """Drop what is below the floor from a part of the list; the place after the last."""
     n = begin
@@ -271,16 +271,15 @@ def _keep(begin: Any, end: Any, near: Any, half: Any, floor: Any, listed: Any) -
     return n
 
 
-@compiled
-def measure(n: Any, q: Any, k: Any, factor: Any, listed: Any) -> Any:
+@as_written
+def _measure(n: Any, q: Any, k: Any, factor: Any, room: Any) -> Any:
     """Surrogates of the first n pairs by differences, features summed in ascending order.
 
     Sums of `_LANES` pairs advance together: one alone would wait for each addition.
     """
-    d = q.data.shape[1]
-    squares = np.zeros((_LANES, _FEATURES))
+    d, listed, squares, sums = q.data.shape[1], room.listed, room.squares, room.sums
     for a in range(0, n, _LANES):
-        sums = np.zeros(_LANES)
+        sums[:] = 0.0
         for start in range(0, d, _FEATURES):
             width = min(_FEATURES, d - start)
             for lane in range(min(_LANES, n - a)):
@@ -293,14 +292,14 @@ def measure(n: Any, q: Any, k: Any, factor: Any, listed: Any) -> Any:
             listed.value[a + lane] = 1.0 if none else factor * sums[lane]
 
 
-@compiled
+@as_written
 def _square_gaps(x: Any, y: Any, out: Any) -> Any:
     for c in range(out.shape[0]):
         gap = np.float64(x[c]) - np.float64(y[c])
         out[c] = gap * gap
 
 
-@compiled
+@as_written
 def _add_in_order(squares: Any, sums: Any) -> Any:
     s0, s1, s2, s3 = sums[0], sums[1], sums[2], sums[3]
     s4, s5, s6, s7 = sums[4], sums[5], sums[6], sums[7]
@@ -317,8 +316,8 @@ def _add_in_order(squares: Any, sums: Any) -> Any:
     sums[4], sums[5], sums[6], sums[7] = s4, s5, s6, s7
 
 
-@compiled
-def enter(n: Any, k: Any, best: Any, listed: Any) -> Any:
+@as_written
+def _enter(n: Any, k: Any, best: Any, listed: Any) -> Any:
     """Merge the first n pairs of the list, measured, into the best of their rows."""
     begin = 0
     while begin < n:
@@ -332,7 +331,7 @@ def enter(n: Any, k: Any, best: Any, listed: Any) -> Any:
         begin = end
 
 
-@compiled
+@as_written
 def _merge(score: Any, index: Any, values: Any, key_index: Any, column: Any, order: Any) -> Any:
     """Best of both lists by (score descending, index ascending), in place."""
     old_score, old_index = score.copy(), index.copy()

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
 
-from locpipe.engines.fused.compiled import kept
+from locpipe.engines.fused.compiled import as_written, kept
 
 __all__ = [
     "MANHATTAN",
     "MISSING",
     "SQUARED",
+    "Found",
+    "at_least",
     "centre_rows",
     "compiled",
+    "found_in",
     "pair_scores",
     "squared_lengths",
     "unit_rows",
@@ -25,6 +28,7 @@ SQUARED, MANHATTAN, MISSING = range(3)
 """Surrogates that `pair_scores` forms: squared, absolute, squared over shared features."""
 
 LARGEST_SQUARE = 1e305
+_WORD = 8
 
 
 def compiled(function: Any, **options: Any) -> Any:
@@ -34,6 +38,50 @@ def compiled(function: Any, **options: Any) -> Any:
 
 inlined = numba.njit(inline="always")
 """For small helpers: a call counts references to every array that it is given."""
+
+
+class Found(NamedTuple):
+    """Columns of a row that were found.
+
+    Attributes
+    ----------
+    mask : bool array (n_keys,)
+        With room for a few more, to whole words.
+    words : uint64 array
+        The mask, eight at a time.
+    column : int64 array (n_keys,)
+    """
+
+    mask: Any
+    words: Any
+    column: Any
+
+
+def found_in(n_keys: int) -> Found:
+    """Room for rows of so many columns, at most."""
+    mask = np.zeros(-(-n_keys // _WORD) * _WORD, dtype=np.bool_)
+    return Found(mask, mask.view(np.uint64), np.empty(n_keys + 1, dtype=np.int64))
+
+
+@as_written
+def at_least(near: Any, half: Any, level: Any, found: Any) -> Any:
+    """Find columns whose score ``near - half`` is at least the level, of its dtype; how many."""
+    words, column, mask = found.words, found.column, found.mask
+    _mark(near, half, level, mask)
+    n: Any = 0
+    for word in range(-(-near.shape[0] // _WORD)):
+        if words[word] == 0:
+            continue
+        for j in range(word * _WORD, min((word + 1) * _WORD, near.shape[0])):
+            column[n] = j
+            n += np.int64(mask[j])
+    return n
+
+
+@as_written
+def _mark(near: Any, half: Any, level: Any, mask: Any) -> Any:
+    for j in range(near.shape[0]):
+        mask[j] = near[j] - half[j] >= level
 
 
 @compiled
@@ -107,7 +155,7 @@ def pair_scores(q: Any, features: Any, kind: Any, factor: Any, out: Any) -> Any:
                 sums[c] = -(factor * sums[c])
 
 
-@compiled
+@as_written
 def _add_squares(q: Any, part: Any, sums: Any) -> Any:
     for j in range(part.shape[0]):
         x, y = np.float64(q[j]), part[j]
@@ -116,7 +164,7 @@ def _add_squares(q: Any, part: Any, sums: Any) -> Any:
             sums[c] += gap * gap
 
 
-@compiled
+@as_written
 def _add_sizes(q: Any, part: Any, sums: Any) -> Any:
     for j in range(part.shape[0]):
         x, y = np.float64(q[j]), part[j]
@@ -124,7 +172,7 @@ def _add_sizes(q: Any, part: Any, sums: Any) -> Any:
             sums[c] += abs(x - y[c])
 
 
-@compiled
+@as_written
 def _add_shared(q: Any, part: Any, sums: Any, shared: Any) -> Any:
     """Squares over the features that both rows have, times all over shared; infinite of none."""
     d = part.shape[0]

@@ -2,66 +2,24 @@
 
 from __future__ import annotations
 
-import threading
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass
+from typing import ClassVar, Self
 
 import numpy as np
 
-from locpipe.blocks import Array, KeyBlock, QueryBlock, row_ids, row_slices
+from locpipe.blocks import Array, KeyBlock, QueryBlock, row_ids
 from locpipe.engines.base import Need
 from locpipe.engines.ranked.measured import is_graded, present
 from locpipe.engines.ranked.score import score_of
+from locpipe.engines.ranked.shelf import Shelf
+from locpipe.engines.ranked.sieve_sizes import SAMPLE, TILE_BYTES, TILE_KEYS, TILE_QUERIES
 from locpipe.reductions.base import State
-from locpipe.reductions.top_k import TopK, TopKState
+from locpipe.reductions.top_k import TopK
 
 __all__ = ["RankedProjected"]
 
 _LEAST_FEATURES, _LEAST_KEYS, _MOST_NEIGHBOURS = 256, 10_000, 64
 _NO_IDS = np.zeros(0, dtype=np.int64)
-
-
-@dataclass(frozen=True, eq=False)
-class Shelf:
-    """Keys as they came; they are projected when the first query asks.
-
-    Attributes
-    ----------
-    data : tuple of float arrays (n_i, n_features)
-    index, ids : tuples of int64 arrays (n_i,)
-        `ids` of no rows where pairs of equal ids are kept.
-    left : bool
-        Whether all is left to pairs: weights take part in the score, or ids are no integers.
-    """
-
-    data: tuple[np.ndarray, ...]
-    index: tuple[np.ndarray, ...]
-    ids: tuple[np.ndarray, ...]
-    left: bool = False
-    _made: list[Any] = field(default_factory=list, init=False, repr=False)
-    _lock: Any = field(default_factory=threading.Lock, init=False, repr=False)
-
-    def __reduce__(self) -> Any:
-        return Shelf, (self.data, self.index, self.ids, self.left)
-
-    def merge(self, other: Shelf) -> Shelf:
-        """The keys of both."""
-        return Shelf(
-            self.data + other.data,
-            self.index + other.index,
-            self.ids + other.ids,
-            self.left or other.left,
-        )
-
-    def made(self) -> Any:
-        """All keys, projected."""
-        from locpipe.engines.ranked.sifted import Sifted
-
-        with self._lock:
-            if not self._made:
-                whole = [np.concatenate(parts) for parts in (self.data, self.index, self.ids)]
-                self._made.append(Sifted.of(*whole))
-        return self._made[0]
 
 
 @dataclass(frozen=True)
@@ -81,7 +39,7 @@ class RankedProjected:
     k: int
     exclude_self: bool = False
     name: ClassVar[str] = "pruned"
-    query_rows: ClassVar[int] = 2**12
+    query_rows: ClassVar[int] = 2**14
 
     @classmethod
     def refusal(cls, need: Need) -> str | None:
@@ -108,10 +66,11 @@ class RankedProjected:
     def seconds(cls, need: Need) -> float:
         """Time where leading directions hold most of the variance, which metadata cannot tell.
 
-        Where they do not, it is that of the pairs, of the projection and of a few tiles.
+        Where they do not, a look at a sample of the keys finds out, and pairs do the work: it
+        counts ten times, so that it is a small part of any work that is given here.
         """
-        n, d = need.n_keys + need.n_queries, need.n_features
-        return float(1e-9 * (6.0 * need.n_pairs + 14.0 * n * d + 0.3 * d**3))
+        n, d = need.n_keys * need.n_blocks + need.n_queries, need.n_features
+        return float(1e-9 * (4.0 * need.n_pairs + 14.0 * n * d) + 10 * 1.4e-4 * d)
 
     @classmethod
     def build(cls, need: Need) -> Self:
@@ -122,22 +81,22 @@ class RankedProjected:
         return cls(reduction.k, score.exclude_self)
 
     def tile_bytes(self, need: Need) -> int:
-        """Scores of a tile, its list, and the projected queries."""
-        from locpipe.engines.ranked.sifted import TILE_BYTES, TILE_QUERIES
-
-        return TILE_BYTES + 8 * TILE_QUERIES * (2 * need.n_features + 512)
+        """Scores of a tile, and its rows as they come, moved and projected."""
+        return TILE_BYTES + (TILE_KEYS + TILE_QUERIES) * (20 * need.n_features + 6000)
 
     def summary_bytes(self, need: Need) -> int:
-        """Rows as they came, twice while they are put together, and projected ones."""
-        return need.n_keys * (16 * need.n_features + 1200) + 16 * need.n_features**2
+        """Rows as they came and in order, projected ones, and the sample looked at."""
+        row = (8 if need.single else 16) * need.n_features + 1400
+        return need.n_keys * row + 2 * SAMPLE * (32 * need.n_features + 3000)
 
     def summarise(self, k: KeyBlock) -> Shelf:
         """The keys of a block."""
-        columns = present(k)
-        index, ids = k.start + columns, _NO_IDS
+        columns, data, ids = present(k), _floats(k.data), _NO_IDS
         if self.exclude_self:
             ids = np.asarray(row_ids(k))[columns]
-        return Shelf((_floats(k.data[columns]),), (index,), (ids,), is_graded(k) or not _whole(ids))
+        if len(columns) < k.n_rows:
+            data = data[columns]
+        return Shelf((data,), (k.start + columns,), (ids,), is_graded(k) or not _whole(ids))
 
     def merge(self, a: Shelf, b: Shelf) -> Shelf:
         """The keys of both."""
@@ -145,15 +104,13 @@ class RankedProjected:
 
     def evaluate(self, summary: Shelf, q: QueryBlock) -> tuple[State, Array]:
         """The k nearest of each query, and which are left to pairs."""
-        from locpipe.engines.ranked.sifted import TILE_QUERIES
-
         state, doubtful = TopK(self.k).init(q), np.ones(q.n_rows, dtype=np.bool_)
         ids = np.asarray(row_ids(q)) if self.exclude_self else _NO_IDS
-        if summary.left or not _whole(ids) or q.n_rows == 0 or not sum(map(len, summary.data)):
+        if summary.left or not _whole(ids) or q.n_rows == 0 or summary.n_keys == 0:
             return state, doubtful
-        for rows in row_slices(q.n_rows, TILE_QUERIES):
-            some = TopKState(state.score[rows], state.index[rows])
-            doubtful[rows] = summary.made().nearest(_floats(q.data[rows]), ids[rows], some)
+        sifted = summary.made(self.k)
+        if sifted is not None:
+            doubtful = sifted.nearest(_floats(q.data), ids, state)
         return state, doubtful
 
 

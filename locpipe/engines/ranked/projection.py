@@ -17,12 +17,15 @@ __all__ = ["Frame", "Shadow"]
 _ROUNDOFF = 2.0**-24
 _TINY = 1e-34
 """What float32 may lose to underflow in a row of reach 1."""
-_SAMPLE = 1024
 _FEATURES = 128
 """Features whose products are summed in float32 before float64 takes over."""
 _LARGEST, _RANGE = 1e4, 1e12
 """Lengths in units of the frame, and units, in which float32 keeps squares."""
+_HUGE = 1e250
+"""Coordinates beyond it are far out of range, and left out of sums."""
 _BLOCK = 2**22
+_ROUNDS, _SPARE = 2, 16
+"""Of the search for leading directions: products with the sample, and directions too many."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,22 +64,31 @@ class Frame:
         A power of two.
     basis : float32 array (n_features, m)
         Directions of most variance first.
+    products : float64 array (m, m)
+        Of the directions with each other, less 1 of each with itself.
     """
 
     centre: np.ndarray
     scale: float
     basis: np.ndarray
+    products: np.ndarray
 
     @classmethod
-    def of(cls, data: np.ndarray, m: int) -> Self:
-        """Leading principal directions of a sample of the rows."""
-        sample = data[:: max(1, len(data) // _SAMPLE)].astype(np.float64)
+    def of(cls, sample: np.ndarray, m: int) -> Self:
+        """Leading principal directions of some rows, nearly."""
+        sample = np.clip(sample.astype(np.float64), -_HUGE, _HUGE)
         centre = sample.mean(axis=0)
         reach = float(np.abs(sample - centre).max(initial=0.0))
-        scale = float(2.0 ** -max(-300, min(300, frexp(reach)[1] if reach > 0 else 0)))
-        moved = (sample - centre) * scale
-        directions = np.linalg.eigh(moved.T @ moved)[1][:, ::-1][:, :m]
-        return cls(centre, scale, np.ascontiguousarray(directions, dtype=np.float32))
+        scale = float(2.0 ** -(frexp(reach)[1] if reach > 0 else 0))
+        moved = ((sample - centre) * scale).astype(np.float32)
+        basis = _leading_directions(moved, min(m, sample.shape[1]))
+        wide = basis.astype(np.float64)
+        return cls(centre, scale, basis, wide.T @ wide - np.eye(basis.shape[1]))
+
+    @property
+    def in_range(self) -> bool:
+        """Whether float32 keeps squares in the unit of the frame, or no row is."""
+        return 1 / _RANGE < self.scale < _RANGE
 
     def shadows(self, data: np.ndarray, widths: tuple[int, ...]) -> tuple[Shadow, ...]:
         """Shadows on the first of the directions, for each of some numbers of them."""
@@ -90,7 +102,7 @@ class Frame:
             moved = np.empty(data[rows].shape, dtype=np.float32)
             centre_rows(read_only(data[rows]), self.centre, self.scale, moved)
             squares = squared_lengths(moved)
-            far = ~self._in_range(squares)
+            far = ~((squares < _LARGEST * _LARGEST) & self.in_range)
             moved[far], squares[far] = 0.0, 0.0
             projected = self._project(moved)
             for m, whole in zip(widths, made, strict=True):
@@ -98,8 +110,12 @@ class Frame:
                 whole.error[rows][far] = np.inf
         return tuple(made)
 
-    def _in_range(self, squares: np.ndarray) -> np.ndarray:
-        return (squares < _LARGEST * _LARGEST) & (1 / _RANGE < self.scale < _RANGE)
+    def places(self, data: np.ndarray, m: int) -> np.ndarray:
+        """Rows along the first m directions, roughly: for order, and no bound."""
+        with np.errstate(all="ignore"):
+            along = data @ self.basis[:, :m].astype(data.dtype)
+            place: np.ndarray = np.nan_to_num(along - (self.centre @ self.basis[:, :m]))
+        return place
 
     def _project(self, moved: np.ndarray) -> np.ndarray:
         total = np.zeros((len(moved), self.basis.shape[1]))
@@ -115,10 +131,29 @@ class Frame:
         2002, eq. 3.5), so m of them by ``n u |x| |V|_F``.  V differs from its polar factor, which
         is orthonormal, by at most ``|V'V - 1|_F``.
         """
-        v = self.basis[:, :m].astype(np.float64)
-        off = float(np.linalg.norm(v.T @ v - np.eye(m)))
-        terms = min(_FEATURES, len(v)) + 2
+        off = float(np.linalg.norm(self.products[:m, :m]))
+        terms = min(_FEATURES, len(self.basis)) + 2
         return float(1.1 * (terms * _ROUNDOFF * m**0.5 + off) + 2 * _ROUNDOFF)
+
+
+def _leading_directions(moved: np.ndarray, m: int) -> np.ndarray:
+    """Orthonormal directions (n_features, m) of about the most variance, most first.
+
+    Products with a few random directions, time and again, turn these to the leading ones (Halko,
+    Martinsson, Tropp 2011, algorithm 4.4), without the ``d^3`` of all of them.
+    """
+    d = moved.shape[1]
+    found = np.random.default_rng(0).normal(size=(d, min(d, m + _SPARE)))
+    for _ in range(_ROUNDS):
+        found = np.linalg.qr(_spread(moved, found))[0]
+    along = (moved @ found.astype(np.float32)).astype(np.float64)
+    turn = np.linalg.eigh(along.T @ along)[1][:, ::-1][:, :m]
+    return np.ascontiguousarray(found @ turn, dtype=np.float32)
+
+
+def _spread(moved: np.ndarray, directions: np.ndarray) -> np.ndarray:
+    along = moved @ directions.astype(np.float32)
+    return np.asarray(moved.T @ along, dtype=np.float64)
 
 
 def _fill(projected: np.ndarray, squares: np.ndarray, error: float, out: Shadow) -> None:

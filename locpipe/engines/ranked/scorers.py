@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from locpipe.engines.ranked.best import Best, Bound, Pairs, Rows, fold_tile
+from locpipe.engines.ranked.best import Best, Bound, Pairs, Rows, fold_tile, room_for
 from locpipe.engines.ranked.loops import (
     MANHATTAN,
     MISSING,
@@ -73,7 +73,8 @@ class _Differences:
         pairs = Pairs(_masked(near, allowed), np.zeros(near.shape[1]))
         bound = Bound(0.0, 0.0, 2.0, self.factor, True)
         rows, keys = (_rows(s, np.zeros(s.data.shape[0])) for s in (q, self.keys))
-        return int(fold_tile(rows, keys, pairs, bound, best, first, np.inf))
+        found = room_for(near.shape[1])
+        return int(fold_tile(rows, keys, pairs, bound, best, first, np.inf, found))
 
 
 @dataclass(frozen=True)
@@ -118,9 +119,9 @@ class _Products:
             return first
         near = _scores(room, moved.dtype, moved.shape[0], self.moved.shape[0])
         np.matmul(moved, self.moved.T, out=near)
-        pairs = Pairs(_masked(near, allowed), self.half)
-        most = _MEASURED * near.shape[1]
-        return int(fold_tile(_rows(q, squares), self.keys, pairs, self.bound, best, first, most))
+        pairs, found = Pairs(_masked(near, allowed), self.half), room_for(near.shape[1])
+        rows, most = _rows(q, squares), _MEASURED * near.shape[1]
+        return int(fold_tile(rows, self.keys, pairs, self.bound, best, first, most, found))
 
 
 def _product(dtype: Any, factor: float, keys: Side, queries: Side) -> _Products:

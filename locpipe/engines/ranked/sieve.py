@@ -2,44 +2,46 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from locpipe.engines.ranked.best import Listed, enter, measure
-from locpipe.engines.ranked.loops import compiled
+from locpipe.engines.fused.compiled import as_written, in_any_order
+from locpipe.engines.ranked.loops import at_least, compiled, found_in
 
-__all__ = ["LISTED", "Bound", "Limits", "Sides", "seed_tile", "sift_tile"]
+__all__ = ["Bound", "Limits", "Room", "Rows", "room_for", "sift_tile"]
 
-_CHUNK = 16
-LISTED = 2**14
-"""Keys that are listed before they are measured."""
 _GROWN = 1e-9
 """Relative error of levels in float64, amply."""
-"""Keys of a row that are measured together."""
-_MOST_COARSE, _MOST_FINE = 0.4, 0.12
-"""Shares of the keys seen that may pass each bound before pairs do it better."""
-_PATIENCE = 4096
-_HOPELESS = 0.5
-"""Share of a tile that no later limit will bring down enough."""
+_SEEDS, _MANY = 2, 4
+"""Keys that a limit is found from, and those within the coarse bound from which it is found by the
+fine one again; per neighbour wanted."""
 
 
-class Sides(NamedTuple):
-    """What a tile has of one side: `Rows` and the shadows' arrays.
+class Rows(NamedTuple):
+    """What a tile has of one side.
 
     Attributes
     ----------
-    rows : Rows
-    squares, coarse_error, fine_error : float64 arrays (n,)
+    data : array (n, n_features)
     fine : float32 array (n, m + 1)
+        Fine shadows.
+    squares : float64 array (n,)
+        Squared lengths of the coarse shadows.
+    errors : float64 array (n, 2)
+        Of the coarse shadows and the fine ones.
+    ids : int64 array (n,)
+        Or of no rows where pairs of equal ids are kept.
+    index : int64 array (n,)
+        Global index of each key, ascending; not read of queries.
     """
 
-    rows: Any
-    squares: Any
-    coarse_error: Any
-    fine_error: Any
+    data: Any
     fine: Any
+    squares: Any
+    errors: Any
+    ids: Any
+    index: Any
 
 
 class Limits(NamedTuple):
@@ -47,15 +49,20 @@ class Limits(NamedTuple):
 
     Attributes
     ----------
+    score, index : arrays (n_queries, k)
+        The best so far, best first.
     limit : float64 array (n_queries,)
         What the k-th surrogate does not exceed.
-    passed : int64 array (n_queries, 4)
-        Keys seen, those that passed the coarse bound, and those that were measured.
+    spent : float64 array (n_queries,)
+        Features of single pairs that were looked at.
     doubtful : bool array (n_queries,)
+        Queries to be left out.
     """
 
+    score: Any
+    index: Any
     limit: Any
-    passed: Any
+    spent: Any
     doubtful: Any
 
 
@@ -69,7 +76,11 @@ class Bound(NamedTuple):
     scale : float
         Of the shadows.
     fine, whole : float
-        Factors on squared distances of fine shadows, and of the rows, summed in their dtypes.
+        Relative errors of squared distances of fine shadows, and of the rows.
+    least : float
+        What the latter may lose to underflow.
+    offs : pair of float
+        The largest errors of the keys' shadows.
     """
 
     slack: Any
@@ -77,155 +88,214 @@ class Bound(NamedTuple):
     scale: Any
     fine: Any
     whole: Any
+    least: Any
+    offs: Any
+
+
+class Room(NamedTuple):
+    """What a row is worked on in; made once, as making arrays takes Numba seconds to compile.
+
+    Attributes
+    ----------
+    found : Found
+        Candidates.
+    value : float64 array (n_keys,)
+        Their squared distances, or what goes with these.
+    some, others : int64 arrays
+        A few of them.
+    least, squares : float64 arrays
+        Of these.
+    """
+
+    found: Any
+    value: Any
+    some: Any
+    others: Any
+    least: Any
+    squares: Any
+
+
+def room_for(n_keys: int, n_best: int) -> Room:
+    """Room for tiles of so many keys, at most."""
+    few = _SEEDS * n_best
+    some, others = np.empty(few, dtype=np.int64), np.empty(few, dtype=np.int64)
+    return Room(found_in(n_keys), np.empty(n_keys + 1), some, others, np.empty(few), np.empty(few))
 
 
 @compiled
-def seed_tile(near: Any, half: Any, q: Any, k: Any, n_best: Any, limits: Any) -> Any:
-    """Limits from the keys of least bound of a tile."""
-    by_ids = k.rows.ids.shape[0] > 0
-    score, column = np.empty(n_best), np.empty(n_best, np.int64)
-    listed = Listed(np.empty(n_best, np.int64), column, np.empty(n_best))
-    for i in range(near.shape[0]):
-        if limits.doubtful[i]:
-            continue
-        n: Any = np.int64(0)
-        for j in range(near.shape[1]):
-            value = np.float64(near[i, j] - half[j])
-            if n == n_best and value <= score[n - 1]:
-                continue
-            if by_ids and k.rows.ids[j] == q.rows.ids[i]:
-                continue
-            n = min(n + 1, n_best)
-            place = n - 1
-            while place > 0 and score[place - 1] < value:
-                score[place], column[place] = score[place - 1], column[place - 1]
-                place -= 1
-            score[place], column[place] = value, j
-        if n < n_best:
-            continue
-        listed.row[:] = i
-        measure(n, q.rows, k.rows, 1.0, listed)
-        limits.limit[i] = min(limits.limit[i], np.max(listed.value))
-
-
-@compiled
-def sift_tile(near: Any, half: Any, q: Any, k: Any, best: Any, limits: Any, bound: Any) -> Any:
+def sift_tile(near: Any, half: Any, q: Any, k: Any, limits: Any, bound: Any, room: Any) -> Any:
     """Fold the keys of a tile into the best of the queries, but for those in doubt."""
-    n_rows, n_columns = near.shape
-    room = LISTED + n_columns
-    listed = Listed(np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room))
-    highest = np.empty(-(-n_columns // _CHUNK), dtype=np.float32)
-    offs = np.max(k.coarse_error), np.max(k.fine_error)
-    n: Any = np.int64(0)
-    for i in range(n_rows):
+    column, value = room.found.column, room.value
+    for i in range(near.shape[0]):
         if not limits.doubtful[i]:
-            n = _sift_row(i, n, near[i], half, q, k, best, limits, bound, offs, highest, listed)
-        if n > LISTED or i == n_rows - 1:
-            measure(n, q.rows, k.rows, 1.0, listed)
-            enter(n, k.rows, best, listed)
-            n = np.int64(0)
+            n = _candidates(i, near[i], half, q, k, limits, bound, room)
+            _measure_in_order(q.data[i], k.data, column, value, n)
+            _enter(limits.score[i], limits.index[i], k.index, column, value, n)
 
 
-@compiled
-def _sift_row(
-    i: Any, begin: Any, near: Any, half: Any, q: Any, k: Any, best: Any, limits: Any, bound: Any,
-    offs: Any, highest: Any, listed: Any,
-) -> Any:  # fmt: skip
-    """List what may be among the best of row i from place `begin`; the place after the last."""
-    worst = min(limits.limit[i], -best.score[i, best.score.shape[1] - 1])
-    coarse = _level(worst, bound.scale, offs[0] + q.coarse_error[i])
-    fine = _level(worst, bound.scale, offs[1] + q.fine_error[i])
-    floor = 0.5 * ((1.0 - bound.slack) * q.squares[i] - coarse) - bound.tiny
-    column = listed.column[begin:]
-    n_coarse = _at_least(near, half, floor, highest, column)
-    if n_coarse > _HOPELESS * near.shape[0]:
-        limits.doubtful[i] = True
-        return begin
-    n_fine = _within(q.fine[i], k.fine, fine * bound.fine + bound.tiny, column, n_coarse)
-    if n_fine > _HOPELESS * near.shape[0]:
-        limits.doubtful[i] = True
-        return begin
-    n = _within(q.rows.data[i], k.rows.data, worst * bound.whole + bound.tiny, column, n_fine)
-    if k.rows.ids.shape[0] > 0:
-        n = _others(k.rows.ids, q.rows.ids[i], column, n)
-    listed.row[begin : begin + n] = i
-    limits.doubtful[i] = _count(limits.passed[i], near.shape[0], n_coarse, n_fine)
-    return begin + n
+@as_written
+def _candidates(
+    i: Any, near: Any, half: Any, q: Any, k: Any, limits: Any, bound: Any, room: Any
+) -> Any:
+    """Put columns that may be among the best of row i into their room; how many."""
+    x, x_fine, score = q.data[i], q.fine[i], limits.score[i]
+    n_best, own = score.shape[0], q.ids[i] if k.ids.shape[0] > 0 else 0
+    column, value = room.found.column, room.value
+    worst = min(limits.limit[i], -score[n_best - 1])
+    if worst == np.inf:
+        n = _bounds(own, near, half, k.ids, column, value)
+        worst = _limit(x, k.data, n_best, n, bound, room)
+    level = _level(worst, bound.scale, bound.offs[0] + q.errors[i, 0])
+    floor = 0.5 * ((1.0 - bound.slack) * q.squares[i] - level) - bound.tiny
+    floor -= 2.0**-22 * abs(floor)  # so it rounds to no more
+    n = _others(own, k.ids, column, at_least(near, half, np.float32(floor), room.found))
+    limits.spent[i] += n * x_fine.shape[0]
+    _measure(x_fine, k.fine, column, value, n)
+    if n > _MANY * n_best:
+        worst = min(worst, _limit(x, k.data, n_best, n, bound, room))
+    level = _level(worst, bound.scale, bound.offs[1] + q.errors[i, 1])
+    n = _keep(level * (1.0 + bound.fine) + bound.tiny, column, value, n)
+    limits.spent[i] += n * x.shape[0]
+    _measure(x, k.data, column, value, n)
+    n = _keep(worst * (1.0 + bound.whole) + bound.least, column, value, n)
+    limits.limit[i] = worst
+    return _keep(_kth(score, bound, n, room), column, value, n)
 
 
-@compiled
-def _count(passed: Any, seen: Any, n_coarse: Any, n_fine: Any) -> Any:
-    """Whether so many passed the bounds that pairs do better."""
-    passed[0] += seen
-    passed[1] += n_coarse
-    passed[2] += n_fine
-    many = passed[1] > _MOST_COARSE * passed[0] or passed[2] > _MOST_FINE * passed[0]
-    return many and passed[0] >= _PATIENCE
-
-
-@compiled
+@as_written
 def _level(worst: Any, scale: Any, off: Any) -> Any:
     """Squared distance of shadows beyond which the surrogate exceeds `worst` for certain."""
     reach = np.sqrt(worst) * scale * (1.0 + _GROWN) + off
     return reach * reach
 
 
-@compiled
-def _at_least(near: Any, half: Any, floor: Any, highest: Any, column: Any) -> Any:
-    """Put columns whose score is at least the floor into `column`; how many."""
-    _find_highest(near, half, highest)
+@as_written
+def _bounds(own: Any, near: Any, half: Any, ids: Any, column: Any, value: Any) -> Any:
+    """Put all columns but those of equal ids into `column`, and what their bounds go with."""
     n: Any = 0
-    for chunk in range(highest.shape[0]):
-        if highest[chunk] < floor:
-            continue
-        for j in range(chunk * _CHUNK, min((chunk + 1) * _CHUNK, near.shape[0])):
-            column[n] = j
-            n += np.int64(near[j] - half[j] >= floor)
+    for j in range(near.shape[0]):
+        column[n], value[n] = j, half[j] - near[j]
+        n += np.int64(ids.shape[0] == 0 or ids[j] != own)
     return n
 
 
-@partial(compiled, fastmath={"reassoc", "nnan", "nsz"})
-def _find_highest(near: Any, half: Any, out: Any) -> Any:
-    """The highest score of each chunk; infinity of a last one that is not whole."""
-    n = near.shape[0] // _CHUNK
-    chunks = near[: n * _CHUNK].reshape(n, _CHUNK)
-    halves = half[: n * _CHUNK].reshape(n, _CHUNK)
-    for chunk in range(n):
-        highest = chunks[chunk, 0] - halves[chunk, 0]
-        for c in range(_CHUNK):
-            highest = max(highest, chunks[chunk, c] - halves[chunk, c])
-        out[chunk] = highest
-    if n < out.shape[0]:
-        out[n] = np.inf
+@as_written
+def _limit(x: Any, rows: Any, n_best: Any, n: Any, bound: Any, room: Any) -> Any:
+    """What the k-th surrogate does not exceed, from those of the first n columns of least value.
+
+    Infinite of too few.
+    """
+    if n < n_best:
+        return np.inf
+    some, squares = room.some, room.squares
+    n = _least(_SEEDS * n_best, room.found.column, room.value, n, some, room.least)
+    _measure(x, rows, some, squares, n)
+    n = _least(n_best, some, squares, n, room.others, room.least)
+    return room.least[n - 1] * (1.0 + bound.whole) + bound.least
 
 
-@compiled
-def _within(x: Any, rows: Any, level: Any, column: Any, n: Any) -> Any:
-    """Keep the first n columns whose squared distance is at most the level; how many."""
-    kept: Any = 0
+@as_written
+def _least(most: Any, column: Any, value: Any, n: Any, some: Any, least: Any) -> Any:
+    """Put those of the first n columns that have least values into `some`; how many."""
+    found = 0
     for a in range(n):
-        j = column[a]
-        column[kept] = j
-        kept += np.int64(_square(x, rows[j]) <= level)
-    return kept
+        new = value[a]
+        if found == most and new >= least[found - 1]:
+            continue
+        found = min(found + 1, most)
+        b = found - 1
+        while b > 0 and least[b - 1] > new:
+            least[b], some[b] = least[b - 1], some[b - 1]
+            b -= 1
+        least[b], some[b] = new, column[a]
+    return found
 
 
-@partial(compiled, fastmath={"reassoc", "contract"})
-def _square(x: Any, y: Any) -> Any:
-    """Squared distance in the dtype of the rows, summed in any order."""
+@as_written
+def _kth(score: Any, bound: Any, n: Any, room: Any) -> Any:
+    """The value beyond which a key is not among the best k, nor ties with the k-th."""
+    n_best, least = score.shape[0], room.least
+    last = -score[n_best - 1]
+    n = _least(n_best, room.found.column, room.value, n, room.some, least)
+    for new in range(1, n + 1):
+        upper = least[new - 1] * (1.0 + bound.whole) + bound.least
+        last = min(last, upper if new == n_best else max(upper, -score[n_best - new - 1]))
+    return last * (1.0 + bound.whole) + bound.least
+
+
+@as_written
+def _measure(x: Any, rows: Any, column: Any, value: Any, n: Any) -> Any:
+    """Squared distances of the first n columns."""
+    for a in range(n):
+        value[a] = _square(x, rows, column[a])
+
+
+@in_any_order
+def _square(x: Any, rows: Any, j: Any) -> Any:
+    """Squared distance of row j in the dtype of the rows, summed in any order."""
     total = x[0] - x[0]
     for c in range(x.shape[0]):
-        gap = x[c] - y[c]
+        gap = x[c] - rows[j, c]
         total += gap * gap
     return total
 
 
-@compiled
-def _others(ids: Any, own: Any, column: Any, n: Any) -> Any:
-    """Keep the first n columns of other ids; how many."""
+@as_written
+def _keep(level: Any, column: Any, value: Any, n: Any) -> Any:
+    """Keep the first n columns whose value is at most the level; how many."""
     kept: Any = 0
     for a in range(n):
-        j = column[a]
-        column[kept] = j
-        kept += np.int64(ids[j] != own)
+        column[kept], value[kept] = column[a], value[a]
+        kept += np.int64(value[kept] <= level)
     return kept
+
+
+@as_written
+def _others(own: Any, ids: Any, column: Any, n: Any) -> Any:
+    """Keep the first n columns of other ids; how many."""
+    if ids.shape[0] == 0:
+        return n
+    kept: Any = 0
+    for a in range(n):
+        column[kept] = column[a]
+        kept += np.int64(ids[column[a]] != own)
+    return kept
+
+
+@as_written
+def _measure_in_order(x: Any, rows: Any, column: Any, value: Any, n: Any) -> Any:
+    """Surrogates of the first n columns, features summed in ascending order.
+
+    Four sums advance together: one alone would wait for each addition.
+    """
+    for a in range(0, n, 4):
+        j0, j1 = column[a], column[min(a + 1, n - 1)]
+        j2, j3 = column[min(a + 2, n - 1)], column[min(a + 3, n - 1)]
+        s0 = s1 = s2 = s3 = 0.0
+        for c in range(x.shape[0]):
+            own = np.float64(x[c])
+            g0, g1 = own - np.float64(rows[j0, c]), own - np.float64(rows[j1, c])
+            g2, g3 = own - np.float64(rows[j2, c]), own - np.float64(rows[j3, c])
+            s0 += g0 * g0
+            s1 += g1 * g1
+            s2 += g2 * g2
+            s3 += g3 * g3
+        for b, total in enumerate((s0, s1, s2, s3)):
+            if a + b < n:
+                value[a + b] = total
+
+
+@as_written
+def _enter(score: Any, index: Any, key_index: Any, column: Any, value: Any, n: Any) -> Any:
+    """Put the first n columns into the best by (score descending, index ascending)."""
+    for a in range(n):
+        new, number = -value[a], key_index[column[a]]
+        place = score.shape[0]
+        while place > 0 and (
+            new > score[place - 1] or (new == score[place - 1] and number < index[place - 1])
+        ):
+            place -= 1
+        for b in range(score.shape[0] - 1, place, -1):
+            score[b], index[b] = score[b - 1], index[b - 1]
+        if place < score.shape[0]:
+            score[place], index[place] = new, number

@@ -126,9 +126,11 @@ def passes(monkeypatch):
     return seen
 
 
+@pytest.mark.parametrize("steps", [(16,), (MANY, 1)])
 @pytest.mark.parametrize("kernel", [K.Gaussian(1.0), K.Biweight(3.0)])
 @pytest.mark.parametrize("kind", ["signs", "labels", "zeros"])
-def test_means_near_0_stay_in_float32(kernel, kind, monkeypatch):
+def test_means_near_0_stay_in_float32(kernel, kind, steps, monkeypatch):
+    monkeypatch.setattr(small_fold, "_STEPS", steps)
     q, k = blocks(2, 1, np.float32)
     values = {
         "signs": np.sign(np.arange(MANY) % 2 - 0.5),
@@ -154,9 +156,9 @@ def test_values_from_afar_are_summed_in_float64(sign, monkeypatch):
 
 def test_a_sample_of_keys_leaves_out_no_row_by_mistake(monkeypatch):
     """A row that is not its own neighbour does not count among the sizes near it."""
-    monkeypatch.setattr(small_fold, "_SAMPLED", 2)
+    monkeypatch.setattr(small_fold, "_STEPS", (2,))
     x = 10 * np.arange(40, dtype=np.float32)[:, None]
-    values = np.where(np.arange(40) == 20, 1.0, 1e-9)[:, None].astype(np.float32)
+    values = np.where(np.arange(40) == 20, 1.0, -1e-9)[:, None].astype(np.float32)
     masked = K.Gaussian(2.0) * lp.masks.ExcludeSelf()
     agree(QueryBlock(x), KeyBlock(x, values=values), masked, 1e-6)
 

@@ -15,7 +15,7 @@ from locpipe.engines.fused.profiles import profile_of
 from locpipe.engines.fused.small import SINGLE_FROM
 from locpipe.engines.fused.small_layout import Layout, span_of
 from locpipe.engines.fused.small_loops import least_costs
-from locpipe.engines.fused.small_rows import Block, are_even, block_of, largest_sizes
+from locpipe.engines.fused.small_rows import Block, are_even, block_of, extremes, largest_sizes
 from locpipe.engines.fused.small_sums import (
     Sums,
     as_state,
@@ -43,8 +43,8 @@ _TINY_EXPONENT = -100
 _SCARCE = 2.0**-13
 """Share of the mass at which values weigh so little that only far keys may have any."""
 
-_SAMPLED = 16
-"""One key of so many tells whether there are values near a query."""
+_STEPS = 16, 1
+"""One key of so many tells of most queries whether there are values near them, and then all do."""
 
 _LONE = 2.0**-25
 """Error of one squared distance in float32; those of many are independent."""
@@ -168,18 +168,25 @@ def _in_single(centre: Array | None, block: Block, job: Fold) -> tuple[Sums, Arr
     """Sums in float32, and whether they are right: those of the values too."""
     part, trusted = _summed(_SINGLE, centre, block, job)
     if block.k.values is not None:
-        trusted &= _sees_values(part, centre, block, job)
+        trusted &= ~_from_afar(trusted, part, centre, block, job)
     return part, trusted
 
 
-def _sees_values(part: Sums, centre: Array | None, block: Block, job: Fold) -> Array:
-    """Whether float32 is as right for means as for masses: no row has its values from afar."""
+def _from_afar(rows: Array, part: Sums, centre: Array | None, block: Block, job: Fold) -> Array:
+    """Those of the rows whose means may be less right than their masses: values of far keys."""
     needed = _needed(part, block, job.rtol)
-    seen = np.asarray((np.abs(of_values(job.reduction, part)) >= needed).all(axis=1))
-    if not seen.all():  # by chance, where values of both signs cancel: then their sizes do not
-        near = _sizes_near(block.rows(~seen), centre, needed.shape[1])
-        seen[~seen] = (near >= needed[~seen]).all(axis=1)
-    return seen
+    unseen = rows & (np.abs(of_values(job.reduction, part)) < needed).any(axis=1)
+    # By chance, where values of both signs cancel: then their sizes do not.
+    for step in _STEPS if _of_both_signs(block.k.values) else ():
+        if unseen.any():
+            near = _sizes_near(block.rows(unseen), centre, needed.shape[1], step)
+            unseen[unseen] = (near < needed[unseen]).any(axis=1)
+    return unseen
+
+
+def _of_both_signs(values: Array) -> bool:
+    low, high = extremes(values)
+    return bool(np.any((low < 0) & (high > 0)))
 
 
 def _needed(part: Sums, block: Block, rtol: float) -> Array:
@@ -192,9 +199,9 @@ def _needed(part: Sums, block: Block, rtol: float) -> Array:
     return np.asarray(_LONE / rtol * doubt / np.sqrt(np.maximum(mass, 1.0)) * sizes)
 
 
-def _sizes_near(block: Block, centre: Array | None, n_outputs: int) -> Array:
-    """Weighted sizes of values (n_queries, n_outputs), at least: those of a sample of the keys."""
-    sample, reduction = block.sizes(_SAMPLED), WeightedMean(n_outputs)
+def _sizes_near(block: Block, centre: Array | None, n_outputs: int, step: int) -> Array:
+    """Weighted sizes of values (n_queries, n_outputs), at least: those of every so many keys."""
+    sample, reduction = block.sizes(step), WeightedMean(n_outputs)
     layout = Layout.of(sample, np.float32, centre)
     return run(layout, sample, reduction, np.zeros(block.q.n_rows)).moments
 

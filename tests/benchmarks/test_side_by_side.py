@@ -98,6 +98,8 @@ def test_neighbours(benchmark, capsys, monkeypatch: pytest.MonkeyPatch) -> None:
     module.main([*size, "--engine", "dense"])
     lines = {row[0]: row for row in rows(capsys.readouterr().out)}
     assert float(lines["ours"][3]) == 0
+    true = benchmark("oracle").neighbours(pixels[:9], pixels, 5)
+    np.testing.assert_array_equal(module.true_neighbours(pixels[:9], pixels, 5), true)
 
 
 def test_pictures_that_are_not_there(

@@ -26,7 +26,6 @@ __all__ = [
     "KEYS",
     "STRIDE",
     "Panel",
-    "logs_of_panel",
     "panel_of",
     "product_of_panel",
     "weights_of_panel",
@@ -101,6 +100,13 @@ class _Vectors:
     def store(self, value: Any, start: Any, vector: int) -> None:
         self.builder.store(value, self._place(start, vector), align=4)
 
+    def truths(self, start: Any, vector: int) -> Any:
+        """Which of a vector's bytes are not 0."""
+        b, kind = self.builder, ir.VectorType(ir.IntType(8), self.lanes)
+        place = b.gep(start, [_INDEX(vector * self.lanes)])
+        found = b.load(b.bitcast(place, kind.as_pointer()), align=1)
+        return b.icmp_unsigned("!=", found, ir.Constant(kind, [0] * self.lanes))
+
     def _place(self, start: Any, vector: int) -> Any:
         place = self.builder.gep(start, [_INDEX(vector * self.lanes)])
         return self.builder.bitcast(place, self.type.as_pointer())
@@ -118,10 +124,6 @@ class _Vectors:
 
     def lesser(self, x: Any, y: Any) -> Any:
         return self.builder.select(self.builder.fcmp_ordered("<", x, y), x, y)
-
-    def greater(self, x: Any, y: Any) -> Any:
-        """The second one where the first is no number."""
-        return self.builder.select(self.builder.fcmp_ordered(">", x, y), x, y)
 
 
 def _sums(v: _Vectors, panel: Panel, n: Any, row: Any, columns: Any) -> list[list[Any]]:
@@ -192,18 +194,22 @@ def _written(real: Any, panel: Panel, write: Any) -> Any:
 
 
 @lru_cache
-def weights_of_panel(real: Any, panel: Panel, with_squares: bool) -> Any:
+def weights_of_panel(real: Any, panel: Panel, with_squares: bool, masked: bool) -> Any:
     """Weights of a panel of pairs, from the two sides of the product that is their log.
 
-    ``weights_of_panel(x, y, n, added, rounding, terms, base, out, at, sums)``: `x` (n, rows) and
-    `y` (n, columns) packed, `added` (columns,) to the logs; weights at ``2 ** base`` (rows,) go to
-    `out` (rows, STRIDE), from column `at` on.  `sums` (rows, 5, lanes) are of weights w and, where
-    asked for, of their squares; then come the least ``base - log``, the sum of ``w^2 v`` and the
-    largest ``w v^3``, ``v = terms product^2 + rounding`` (columns,) being the variance of a log.
+    ``weights_of_panel(x, y, n, added, rounding, terms, base, allowed, first, stride, out, at,
+    sums)``: `x` (n, rows) and `y` (n, columns) packed, `added` (columns,) to the logs; weights at
+    ``2 ** base`` (rows,) go to `out` (rows, STRIDE), from column `at` on.  `sums` (rows, 4, lanes)
+    are of weights w and, where asked for, of their squares; then come the least ``base - log`` and
+    the sum of ``w^2 v``, where ``v = terms product^2 + rounding`` (columns,) is the variance of a
+    log.  Where pairs are masked, those not allowed weigh as little as can be: row r of the panel
+    begins ``first + r stride`` numbers after the start of `allowed`.
     """
 
-    def write(v: _Vectors, x: Any, y: Any, n: Any, added: Any, rounding: Any, terms: Any, base: Any,
-              out: Any, at: Any, sums: Any) -> None:  # fmt: skip
+    def write(
+        v: _Vectors, x: Any, y: Any, n: Any, added: Any, rounding: Any, terms: Any, base: Any,
+        allowed: Any, first: Any, stride: Any, out: Any, at: Any, sums: Any,
+    ) -> None:  # fmt: skip
         b = v.builder
         logs, out = _product_of_rows(v, panel, n, x, y), b.gep(out, [at])
         more = [v.load(added, c) for c in range(panel.vectors)]
@@ -211,35 +217,40 @@ def weights_of_panel(real: Any, panel: Panel, with_squares: bool) -> Any:
         terms = v.everywhere(terms)
         for r, of_row in enumerate(logs):
             level = v.everywhere(b.gep(base, [_INDEX(r)]))
-            mass, squares, least, errors, worst = (v.load(sums, 5 * r + i) for i in range(5))
+            mass, squares, least, errors = (v.load(sums, 4 * r + i) for i in range(4))
             place = b.gep(out, [_INDEX(r * STRIDE)])
+            mask = b.gep(allowed, [b.add(first, b.mul(stride, _INDEX(r)))])
             for c, log in enumerate(of_row):
                 t = b.fsub(b.fsub(level, more[c]), log)
+                if masked:
+                    t = b.select(v.truths(mask, c), t, v.constant(float("inf")))
                 least = v.lesser(t, least)
                 w = _two_to_minus(v, t, real)
                 v.store(w, place, c)
                 mass = b.fadd(mass, w)
                 variance = v.add_product(rounded[c], b.fmul(log, log), terms)
                 variance = v.lesser(variance, v.constant(_CAP[real]))
-                doubt = b.fmul(w, variance)
-                errors = v.add_product(errors, doubt, w)
-                worst = v.greater(b.fmul(doubt, b.fmul(variance, variance)), worst)
+                errors = v.add_product(errors, b.fmul(w, variance), w)
                 if with_squares:
                     squares = v.add_product(squares, *[_worth_a_square(v, w, t, real)] * 2)
-            for i, total in enumerate((mass, squares, least, errors, worst)):
-                v.store(total, sums, 5 * r + i)
+            for i, total in enumerate((mass, squares, least, errors)):
+                v.store(total, sums, 4 * r + i)
 
     @intrinsic
-    def emitted(context: Any, x: Any, y: Any, n: Any, added: Any, rounding: Any, terms: Any,
-                base: Any, out: Any, at: Any, sums: Any) -> Any:  # fmt: skip
-        signature = types.void(x, y, n, added, rounding, terms, base, out, at, sums)
-        return signature, _written(real, panel, write)
+    def emitted(
+        context: Any, x: Any, y: Any, n: Any, added: Any, rounding: Any, terms: Any, base: Any,
+        allowed: Any, first: Any, stride: Any, out: Any, at: Any, sums: Any,
+    ) -> Any:  # fmt: skip
+        kinds = x, y, n, added, rounding, terms, base, allowed, first, stride, out, at, sums
+        return types.void(*kinds), _written(real, panel, write)
 
     @in_order
-    def weights(x: Any, y: Any, n: int, added: Any, rounding: Any, terms: Any, base: Any, out: Any,
-                at: int, sums: Any) -> None:  # fmt: skip
+    def weights(
+        x: Any, y: Any, n: int, added: Any, rounding: Any, terms: Any, base: Any, allowed: Any,
+        first: int, stride: int, out: Any, at: int, sums: Any,
+    ) -> None:  # fmt: skip
         prefer_wide_vectors()
-        emitted(x, y, n, added, rounding, terms, base, out, at, sums)
+        emitted(x, y, n, added, rounding, terms, base, allowed, first, stride, out, at, sums)
 
     return weights
 
@@ -248,29 +259,6 @@ def _worth_a_square(v: _Vectors, w: Any, t: Any, real: Any) -> Any:
     # Squares below the least normal number would be slow, and nothing beside that of the largest.
     inside = v.builder.fcmp_ordered("<", t, v.constant(FLOOR[real] / 2))
     return v.builder.select(inside, w, v.constant(0.0))
-
-
-@lru_cache
-def logs_of_panel(real: Any, panel: Panel) -> Any:
-    """The product of a panel itself: ``logs_of_panel(x, y, n, out, at)``."""
-
-    def write(v: _Vectors, x: Any, y: Any, n: Any, out: Any, at: Any) -> None:
-        out = v.builder.gep(out, [at])
-        for r, of_row in enumerate(_product_of_rows(v, panel, n, x, y)):
-            place = v.builder.gep(out, [_INDEX(r * STRIDE)])
-            for c, log in enumerate(of_row):
-                v.store(log, place, c)
-
-    @intrinsic
-    def emitted(context: Any, x: Any, y: Any, n: Any, out: Any, at: Any) -> Any:
-        return types.void(x, y, n, out, at), _written(real, panel, write)
-
-    @in_order
-    def logs(x: Any, y: Any, n: int, out: Any, at: int) -> None:
-        prefer_wide_vectors()
-        emitted(x, y, n, out, at)
-
-    return logs
 
 
 @lru_cache

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from math import log
 from typing import Any
 
 import numpy as np
@@ -15,23 +14,17 @@ from locpipe.engines.fused.exponential import FLOOR, two_to_minus
 
 __all__ = [
     "COUNTS",
-    "LOG2_E",
     "NUMBERS",
     "SUM",
     "accumulate",
     "larger",
-    "largest",
-    "largest_by_column",
     "least_shares",
     "matrix",
     "read_only",
     "ready",
-    "rise",
+    "sizes_by_column",
     "weigh",
-    "weights_of_row",
 ]
-
-LOG2_E = 1 / log(2)
 
 
 def matrix(real: Any) -> Any:
@@ -56,18 +49,6 @@ def larger(context: Any, x: Any, y: Any) -> Any:
     def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         above = builder.fcmp_ordered(">", *arguments, flags=flags)
         return builder.select(above, *arguments, flags=flags)
-
-    return x(x, y), generate
-
-
-@intrinsic
-def _smaller(context: Any, x: Any, y: Any) -> Any:
-    """The smaller of two numbers, likewise."""
-    flags = ("nnan", "nsz")
-
-    def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        below = builder.fcmp_ordered("<", *arguments, flags=flags)
-        return builder.select(below, *arguments, flags=flags)
 
     return x(x, y), generate
 
@@ -97,14 +78,6 @@ def ready(source: Any, real: Any) -> Any:
     return compiled(f"wide-ready-{source.__name__}-{real.__name__}", signature, make_ready)
 
 
-def largest(numbers: Any) -> Any:
-    """The largest number of some."""
-    top = numbers[0]
-    for j in range(1, numbers.size):
-        top = larger(numbers[j], top)
-    return top
-
-
 def _largest_log(row: Any, added: Any) -> Any:
     top = row[0] + added[0]
     for j in range(1, row.size):
@@ -112,42 +85,23 @@ def _largest_log(row: Any, added: Any) -> Any:
     return top
 
 
-def weights_of_row(real: Any, small: Any, with_squares: bool, watched: bool) -> Any:
-    """Logs of weights to weights at ``2 ** base``; ``(mass, squares, largest doubt)``.
+def _weights_of_row(real: Any, small: Any, with_squares: bool) -> Any:
+    """Logs of weights to weights at ``2 ** base``; ``(mass, squares)``.
 
-    The doubt of a pair is the product of its weight and of ``v + steep v^3``, v the variance of its
-    log.  The logs are `real` numbers, the weights `small` ones.
+    The logs are `real` numbers, the weights `small` ones.
     """
     power, least, zero = two_to_minus(small), small(FLOOR[small]), small(0)
     # Squares below the least normal number would be slow, and nothing beside that of the largest.
-    least_squared = least / small(2)
-    none, one, in_place = real(0), real(1), real is small
-    # More is hopeless, and its powers would not be numbers.
-    cap = real(1e12 if real is np.float32 else 1e40)
+    least_squared, in_place = least / small(2), real is small
 
     @in_any_order
-    def weights(
-        row: Any,
-        out: Any,
-        added: Any,
-        base: Any,
-        rounding: Any,
-        terms: Any,
-        steep: Any,
-        doubts: Any,
-    ) -> tuple[Any, Any, Any]:
+    def weights(row: Any, out: Any, added: Any, base: Any) -> tuple[Any, Any]:
         prefer_wide_vectors()
-        mass, squares, most = zero, zero, none
+        mass, squares = zero, zero
         for j in range(row.size):
-            log = row[j]
-            t = small(base - (log + added[j]))
+            t = small(base - (row[j] + added[j]))
             w = power(t)
             w = w if t < least else zero
-            if watched:
-                variance = _smaller(log * log * terms + rounding[j], cap)
-                doubt = real(w) * variance * (one + steep * variance * variance)
-                doubts[j] = doubt
-                most = larger(doubt, most)
             # Two names for one array would keep the loop from using vectors.
             if in_place:
                 row[j] = w
@@ -157,7 +111,7 @@ def weights_of_row(real: Any, small: Any, with_squares: bool, watched: bool) -> 
             if with_squares:
                 w = w if t < least_squared else zero
                 squares += w * w
-        return mass, squares, most
+        return mass, squares
 
     return weights
 
@@ -171,7 +125,7 @@ def weigh(real: Any, small: Any, with_squares: bool) -> Any:
     multiplied by.  Where logs and weights are of one type, `out` is not touched and `tile` takes
     the weights.
     """
-    weights, lift = weights_of_row(real, small, with_squares, False), rise(real)
+    weights, lift = _weights_of_row(real, small, with_squares), _rise(real)
     in_place = real is small
 
     def weigh_tile(
@@ -181,8 +135,7 @@ def weigh(real: Any, small: Any, with_squares: bool) -> Any:
             row = tile[i]
             to = row if in_place else out[i]
             if lift(row, to, added, shift, factor, i) > -np.inf:
-                base, none = real(shift[i]), real(0)
-                of_row = weights(row, to, added, base, added, none, none, added)
+                of_row = weights(row, to, added, real(shift[i]))
                 mass[i] = mass[i] * factor[i] + of_row[0]
                 squares[i] = squares[i] * factor[i] * factor[i] + of_row[1]
 
@@ -191,7 +144,7 @@ def weigh(real: Any, small: Any, with_squares: bool) -> Any:
     return compiled(name, signature, weigh_tile)
 
 
-def rise(real: Any) -> Any:
+def _rise(real: Any) -> Any:
     """Bring the shift of row i above its logs, whose largest is given; a row of none becomes 0.
 
     A weight that rounding made up to half as large as it is still has a place below the shift.
@@ -214,16 +167,18 @@ def rise(real: Any) -> Any:
 
 
 @lru_cache
-def largest_by_column(real: Any) -> Any:
-    """``largest_by_column(values, sizes)``: sizes of the columns' largest numbers, into zeros."""
+def sizes_by_column(real: Any) -> Any:
+    """``sizes_by_column(values, most, total)``: the columns' sizes, beside what is there."""
 
-    def look(values: Any, sizes: Any) -> None:
+    def look(values: Any, most: Any, total: Any) -> None:
         for i in range(values.shape[0]):
-            for o in range(sizes.size):
-                sizes[o] = larger(abs(values[i, o]), sizes[o])
+            for o in range(most.size):
+                size = abs(values[i, o])
+                most[o] = larger(size, most[o])
+                total[o] += size
 
-    signature = types.void(read_only(real, 2), from_dtype(np.dtype(real))[::1])
-    return compiled(f"wide-largest-{real.__name__}", signature, look)
+    signature = types.void(read_only(real, 2), from_dtype(np.dtype(real))[::1], SUM)
+    return compiled(f"wide-sizes-{real.__name__}", signature, look)
 
 
 @lru_cache

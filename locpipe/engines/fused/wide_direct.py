@@ -1,7 +1,7 @@
-"""Pairs whose log weights are a product, none looked at: weights come straight from registers.
+"""Pairs whose log weights are a product: weights come straight from registers.
 
-The largest doubt of each row is kept instead, and a row in which rounding may have shown is done
-again by those who look.  The level of a row's weights is its largest log in the first keys; it is
+What rounding may have done to each row is added up instead, and a row in which that shows is done
+another way.  The level of a row's weights is its largest log in the first keys; it is
 raised where later ones are far above.
 """
 
@@ -18,7 +18,7 @@ from locpipe.engines.fused.panels import KEYS, STRIDE, Panel, panel_of, weights_
 from locpipe.engines.fused.wide_compiled import SUM, matrix, read_only
 from locpipe.engines.fused.wide_meet import meet
 
-__all__ = ["fold_unwatched"]
+__all__ = ["fold_products"]
 
 _WIDE, _TOGETHER = 256, 4
 """Of so many features and outputs, keys and values are met by some panels of rows at a time: they
@@ -28,29 +28,30 @@ _HIGHEST = -40.0
 
 
 @lru_cache
-def fold_unwatched(real: Any, values_panel: Panel | None) -> Any:
+def fold_products(real: Any, values_panel: Panel | None, masked: bool) -> Any:
     """Fold keys whose logs are products into the sums of queries.
 
     Queries come in the panels of `x`, keys in those of `y`, from `begin` to `end`.  `errors` are
-    sums of ``w^2 v`` and `worst` the largest ``w v^3``, w a weight and v the variance of its log.
+    sums of ``w^2 v``, w a weight and v the variance of its log.
     Without a panel of values, squares of weights are summed.
     """
     panel, add = panel_of(real), meet(real, values_panel)
-    weigh, raise_level = _weigh(real, panel, values_panel is None), _raise_level(panel)
+    weigh = _weigh(weights_of_panel(real, panel, values_panel is None, masked), real, panel)
+    raise_level = _raise_level(panel)
     take, n_rows, lanes = _take(panel), panel.rows, panel.lanes
 
     def fold(
-        x: Any, y: Any, added: Any, rounding: Any, begin: int, end: int, values: Any, shares: Any,
-        moment: Any, seen: Any, shift: Any, factor: Any, mass: Any, squares: Any, errors: Any,
-        worst: Any, terms: Any,
+        x: Any, y: Any, added: Any, rounding: Any, begin: int, end: int, allowed: Any, values: Any,
+        shares: Any, moment: Any, seen: Any, shift: Any, factor: Any, mass: Any, squares: Any,
+        errors: Any, terms: Any,
     ) -> None:  # fmt: skip
         wide = x.shape[1] + moment.shape[1] >= _WIDE
         group = min(_TOGETHER if wide else 1, x.shape[0])
         weights, base = np.empty((group, n_rows, STRIDE), real), np.zeros((group, n_rows), real)
-        sums, totals = np.empty((group, n_rows, 5, lanes), real), (mass, squares, errors, worst)
+        sums, totals = np.empty((group, n_rows, 4, lanes), real), (mass, squares, errors)
         for start in range(begin, end, KEYS):
             count = min(KEYS, end - start)
-            keys = (y, start, count, added, rounding)
+            keys = (y, start, count, added, rounding, terms)
             for b in range(0, x.shape[0], group):
                 first = b * n_rows
                 n = min(group * n_rows, mass.size - first)
@@ -59,30 +60,34 @@ def fold_unwatched(real: Any, values_panel: Panel | None) -> Any:
                     base[r // n_rows, r % n_rows] = shift[i] if shift[i] > -np.inf else 0.0
                     factor[i] = 1.0
                 there = x[b : b + group]
-                weigh(there, keys, terms, base, weights, sums)
+                masks = (allowed, first, start - begin)
+                weigh(there, keys, masks, base, weights, sums)
                 for g in range(there.shape[0]):
                     of_rows = first + g * n_rows, min(n_rows, n - g * n_rows)
                     if raise_level(sums[g], base[g], shift, factor, totals, of_rows):
                         h = g + 1
-                        weigh(there[g:h], keys, terms, base[g:h], weights[g:h], sums[g:h])
-                    take(sums[g], totals, of_rows)
+                        masks = (allowed, of_rows[0], start - begin)
+                        weigh(there[g:h], keys, masks, base[g:h], weights[g:h], sums[g:h])
+                    take(sums[g], weights[g], totals, of_rows)
                 add(weights, start, count, values, shares, moment, seen, factor, first, n)
 
     keys = (*(read_only(real, 3),) * 2, *(read_only(real, 1),) * 2, types.int64, types.int64)
     values = read_only(real, 3), read_only(real, 1), matrix(np.float64)
-    signature = types.void(*keys, *values, *(SUM,) * 7, read_only(real, 1))
+    masks = types.boolean[:, ::1]
+    signature = types.void(*keys, masks, *values, *(SUM,) * 6, read_only(real, 1))
     form = "squares" if values_panel is None else f"{values_panel.lanes}x{values_panel.vectors}"
-    return compiled(f"wide-unwatched-{real.__name__}-{form}", signature, fold)
+    return compiled(f"wide-products-{real.__name__}-{form}-{int(masked)}", signature, fold)
 
 
-def _weigh(real: Any, panel: Panel, with_squares: bool) -> Any:
+def _weigh(weigh: Any, real: Any, panel: Panel) -> Any:
     """Weights of the rows of some panels over a stretch of keys, and their sums."""
-    weigh, columns = weights_of_panel(real, panel, with_squares), panel.columns
+    rows, columns = panel.rows, panel.columns
     none, most, tiny = real(0), real(np.inf), real(1e-30)
 
     @in_any_order
-    def weigh_rows(x: Any, keys: Any, terms: Any, base: Any, out: Any, sums: Any) -> None:
-        y, start, count, added, rounding = keys
+    def weigh_rows(x: Any, keys: Any, masks: Any, base: Any, out: Any, sums: Any) -> None:
+        (y, start, count, added, rounding, terms), (allowed, first, begin) = keys, masks
+        stride = allowed.shape[1]
         sums[:, :, :] = none
         sums[:, :, 2] = most
         sums[:, :, 3] = tiny  # Sums of less are slow: they are no normal numbers.
@@ -90,8 +95,10 @@ def _weigh(real: Any, panel: Panel, with_squares: bool) -> Any:
             j = start + at
             key, more, rounded = y[j // columns], added[j:], rounding[j:]
             for g in range(x.shape[0]):
+                place = (first + g * rows) * stride + begin + at
                 weigh(
-                    x[g], key, x.shape[1], more, rounded, terms, base[g], out[g], at, sums[g]
+                    x[g], key, x.shape[1], more, rounded, terms, base[g], allowed, place, stride,
+                    out[g], at, sums[g],
                 )  # fmt: skip
 
     return weigh_rows
@@ -103,7 +110,7 @@ def _raise_level(panel: Panel) -> Any:
 
     @in_any_order
     def raise_level(sums: Any, base: Any, shift: Any, factor: Any, totals: Any, rows: Any) -> bool:
-        (mass, squares, errors, worst), (first, n) = totals, rows
+        (mass, squares, errors), (first, n) = totals, rows
         found = False
         for r in range(n):
             i, least = first + r, sums[r, 2, 0]
@@ -115,7 +122,6 @@ def _raise_level(panel: Panel) -> Any:
             factor[i] = 2.0 ** (shift[i] - np.float64(base[r]))
             shift[i] = base[r]
             mass[i] *= factor[i]
-            worst[i] *= factor[i]
             errors[i] *= factor[i] * factor[i]
             squares[i] *= factor[i] * factor[i]
             found = True
@@ -125,19 +131,22 @@ def _raise_level(panel: Panel) -> Any:
 
 
 def _take(panel: Panel) -> Any:
-    """Add the sums of a panel's rows to those of the queries."""
+    """Add the sums of a panel's rows to those of the queries; rows without neighbours have none."""
     lanes = panel.lanes
 
     @in_any_order
-    def take(sums: Any, totals: Any, rows: Any) -> None:
-        (mass, squares, errors, worst), (first, n) = totals, rows
+    def take(sums: Any, weights: Any, totals: Any, rows: Any) -> None:
+        (mass, squares, errors), (first, n) = totals, rows
         for r in range(n):
-            i, total, of_squares, of_errors = first + r, 0.0, 0.0, 0.0
+            i, total, of_squares, of_errors, least = first + r, 0.0, 0.0, 0.0, np.inf
             for lane in range(lanes):
                 total += sums[r, 0, lane]
                 of_squares += sums[r, 1, lane]
+                least = min(least, np.float64(sums[r, 2, lane]))
                 of_errors += sums[r, 3, lane]
-                worst[i] = max(worst[i], sums[r, 4, lane])
+            if least == np.inf:
+                weights[r, :] = 0
+                continue
             errors[i] += of_errors
             mass[i] += total
             squares[i] += of_squares

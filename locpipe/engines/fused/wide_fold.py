@@ -29,9 +29,10 @@ _FEW, _SHARE, _MANY_ROWS = 32, 0.01, 0.25
 _ASKS = frozenset(512 * 2**i for i in range(20)) | {0}
 """A row with more doubtful pairs than a few and this share is better off another way, and all are
 where so many of the rows are."""
-_SCARCE = 2.0**-13
-"""Share of the mass at which values weigh so little that only far keys may have any."""
-
+_BORNE = 4.0
+"""Of the standard deviations that rtol has room for, those that an error of a mean may have."""
+_SCARCE = 2.0**-60
+"""Share of the mass below which float32 has no numbers left for far keys."""
 _FEW_ROWS = 1 / 32
 """Share of the rows that the reference does as fast as others are compiled."""
 
@@ -45,20 +46,25 @@ def fold_rows(reduction: Reduction, state: Any, rows: Rows, rtol: float) -> Stat
         return unchanged
     has_values = not isinstance(state, LogMassState) and state.moment.shape[1] > 0
     values = Values(np.asarray(rows.k_block.values)) if has_values else None
-    return _fold(reduction, state, rows, values, _ways(rows, values, rtol))
+    single = rtol >= SINGLE_FROM and (values is None or values.fit_single)
+    return _fold(Job(reduction, values, rtol), state, rows, _ways(rows, rtol, single=single))
 
 
-def _ways(rows: Rows, values: Values | None, rtol: float) -> list[Way]:
+@dataclass(frozen=True)
+class Job:
+    """What stays the same for all ways of a fold."""
+
+    reduction: Reduction
+    values: Values | None
+    rtol: float
+
+
+def _ways(rows: Rows, rtol: float, *, single: bool) -> list[Way]:
     """Ways to the logs of the weights, fastest first; the last one is always right."""
-    core, fits = rows.parts.core, rtol >= SINGLE_FROM and (values is None or values.fit_single)
-    small = np.float32 if fits else np.float64
+    core, small = rows.parts.core, np.float32 if single else np.float64
     by_products: Way = lambda r, v: Radially(r, small, rtol, v, from_products=True)  # noqa: E731
     by_differences: Way = lambda r, v: Radially(r, small, rtol, v, from_products=False)  # noqa: E731
-    linear = [
-        _linear(real, small, rtol, watched=True) for real in dict.fromkeys((small, np.float64))
-    ]
-    if not rows.parts.masks:
-        linear.insert(0, _linear(small, small, rtol, watched=False))
+    linear = [_linear(real, rtol) for real in dict.fromkeys((small, np.float64))]
     if isinstance(core, DotProduct):
         return linear
     if type(core) is Gaussian and not rows.have_bandwidths:
@@ -66,33 +72,37 @@ def _ways(rows: Rows, values: Values | None, rtol: float) -> list[Way]:
     return [by_products, by_differences]
 
 
-def _linear(real: Any, small: Any, rtol: float, *, watched: bool) -> Way:
-    return lambda rows, values: Linear(rows, real, small, rtol, values, watched=watched)
+def _linear(real: Any, rtol: float) -> Way:
+    return lambda rows, values: Linear(rows, real, rtol, values)
 
 
-def _fold(
-    reduction: Reduction, state: Any, rows: Rows, values: Values | None, ways: list[Way]
-) -> State:
-    logs = ways[0](rows, values)
+def _fold(job: Job, state: Any, rows: Rows, ways: list[Way]) -> State:
+    logs = ways[0](rows, job.values)
     if not logs.in_range:
-        return _fold(reduction, state, rows, values, ways[1:])
+        return _fold(job, state, rows, ways[1:])
     sums, hopeless = _Sums.of(state, logs), np.zeros(len(rows.q), dtype=bool)
     for part in row_slices(len(rows.q), _TILE_QUERIES[logs.real]):
         tiles = _Tiles(rows, logs, part, may_give_up=len(ways) > 1)
         hopeless[part] = tiles.fold(sums.rows(part))
-    if values is not None and logs.real is np.float32:
-        hopeless |= ~sums.see_values(state, logs, values.sizes)
+    unseen = np.zeros_like(hopeless)
+    if job.values is not None and logs.small is np.float32:
+        unseen = ~sums.see_values(state, logs, job.values)
     folded = sums.state(state, logs, rows.k_block)
-    if hopeless.any():
-        left = type(state)(*(array[hopeless] for array in state))
-        again = rows.queries(hopeless)
-        if np.mean(hopeless) < _FEW_ROWS:
-            redone = dense.fold(reduction, left, again.q_block, again.k_block, rows.parts.kernel)
-        else:
-            redone = _fold(reduction, left, again, values, ways[1:])
-        for array, new in zip(folded, redone, strict=True):
-            array[hopeless] = new
+    doubly = _ways(rows, job.rtol, single=False)
+    for left, others in ((hopeless & ~unseen, ways[1:]), (unseen, doubly)):
+        if left.any():
+            again = _again(job, type(state)(*(array[left] for array in state)), rows, left, others)
+            for array, new in zip(folded, again, strict=True):
+                array[left] = new
     return folded
+
+
+def _again(job: Job, state: Any, rows: Rows, left: Numbers, ways: list[Way]) -> State:
+    """The states of some queries, another way."""
+    some = rows.queries(left)
+    if np.mean(left) < _FEW_ROWS:
+        return dense.fold(job.reduction, state, some.q_block, some.k_block, rows.parts.kernel)
+    return _fold(job, state, some, ways)
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,8 +121,6 @@ class _Sums:
         Pairs so far in which rounding would have shown.
     errors : float64 array (n_queries,)
         Sum of ``w^2 v``, w a weight and v the variance of its log, in units of rtol squared.
-    worst : float64 array (n_queries,)
-        The largest ``w v^3``.
     """
 
     shift: Numbers
@@ -123,7 +131,6 @@ class _Sums:
     factor: Numbers
     doubtful: Numbers
     errors: Numbers
-    worst: Numbers
 
     @classmethod
     def of(cls, state: Any, logs: Logs) -> _Sums:
@@ -139,7 +146,7 @@ class _Sums:
         squares, errors = squares * factor * factor, np.zeros(len(some))
         mass, doubtful = state.mass * factor, np.zeros(len(some), dtype=np.int64)
         moment, seen = moment * factor[:, None], np.zeros(len(some))
-        return cls(shift, mass, squares, moment, seen, factor, doubtful, errors, errors.copy())
+        return cls(shift, mass, squares, moment, seen, factor, doubtful, errors)
 
     @property
     def no_moment(self) -> bool:
@@ -158,22 +165,25 @@ class _Sums:
             return LogMassState(shift, self.mass, self.squares, key_weight)
         return WeightedMeanState(shift, self.mass, self.moment)
 
-    def see_values(self, before: Any, logs: Logs, sizes: Numbers) -> Numbers:
+    def see_values(self, before: Any, logs: Logs, values: Values) -> Numbers:
         """Whether float32 is as right for means as for masses, bool (n_queries,).
 
         It is unless a mean has its values from afar, where logs err most: then all that a row has
         seen of some output is little.
         """
-        old = np.zeros(len(self.mass))
-        some = before.mass > 0
+        needed = np.maximum(np.sqrt(self.errors) / _BORNE, _SCARCE * self._added(before, logs))
+        seen: Numbers = self.seen * values.usual >= needed
+        left = np.flatnonzero(~seen)
+        sizes = needed[left, None] * values.sizes
+        seen[left] = (np.abs(self.moment[left]) >= sizes).all(axis=1)
+        return seen
+
+    def _added(self, before: Any, logs: Logs) -> Numbers:
+        """The mass of the keys that were folded (n_queries,)."""
+        old, some = np.zeros(len(self.mass)), before.mass > 0
         level = (before.shift[some] - logs.constant[some]) * LOG2_E - self.shift[some]
         old[some] = before.mass[some] * np.exp2(level)
-        needed = _SCARCE * (self.mass - old)
-        seen: Numbers = self.seen >= needed
-        left = np.flatnonzero(~seen)
-        of_values = np.abs(self.moment[left])
-        seen[left] = (of_values >= needed[left, None] * sizes).all(axis=1)
-        return seen
+        return np.maximum(self.mass - old, 0.0)
 
 
 def _key_weight(k: KeyBlock) -> float:

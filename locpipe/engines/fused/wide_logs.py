@@ -8,9 +8,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from locpipe.engines.fused import wide_compiled as loops
-from locpipe.engines.fused.panels import KEYS, panel_of
-from locpipe.engines.fused.wide_direct import fold_unwatched
-from locpipe.engines.fused.wide_products import fold_products
+from locpipe.engines.fused.panels import KEYS, Panel, panel_of
+from locpipe.engines.fused.wide_direct import fold_products
 from locpipe.engines.fused.wide_profiles import take_logs
 from locpipe.engines.fused.wide_rows import LOG2_E, Numbers, Rows
 from locpipe.engines.fused.wide_squares import squares_from_differences, squares_from_products
@@ -25,10 +24,6 @@ __all__ = ["Linear", "Logs", "Radially"]
 
 _MARGIN = 6.0
 """Standard deviations of an error that rtol has room for."""
-_STEEP = (2.5 * _MARGIN) ** -4.0
-"""Variances count twice where a standard deviation is 2.5 rtol, and soon much more beyond."""
-_NEARLY = 0.05
-"""Error of a log up to which its weight says whether it matters."""
 _LARGEST_SQUARE = {np.float32: 1e16, np.float64: 1e140}
 """Beyond these squares of rows in bandwidths, squares of theirs may not be numbers."""
 _BLOCKED = 384
@@ -63,22 +58,11 @@ class Logs(Protocol):
 class Linear:
     """Log weights that are a product plus a number per key and one per query.
 
-    Gaussian: ``-|x - y|^2 / 2 = <x, y> - |y|^2 / 2 - |x|^2 / 2``.  Where pairs are `watched`, those
-    that rounding shows in are computed anew; if not, queries that have such pairs are hopeless.
+    Gaussian: ``-|x - y|^2 / 2 = <x, y> - |y|^2 / 2 - |x|^2 / 2``.
     """
 
-    def __init__(
-        self,
-        rows: Rows,
-        real: Any,
-        small: Any,
-        rtol: float,
-        values: Values | None,
-        *,
-        watched: bool,
-    ) -> None:
-        self.watched = watched
-        self.rows, self.real, self.small, self.rtol = rows, real, small, rtol / _MARGIN
+    def __init__(self, rows: Rows, real: Any, rtol: float, values: Values | None) -> None:
+        self.rows, self.real, self.small, self.rtol = rows, real, real, rtol / _MARGIN
         core, d, centre = rows.parts.core, rows.q.shape[1], rows.centre
         self.is_dot = isinstance(core, DotProduct)
         panel = panel_of(real)
@@ -98,7 +82,7 @@ class Linear:
         self.added = np.full(len(self.y) * panel.columns, -np.inf, dtype=real)
         self.added[: len(rows.k)] = rows.added + k_own
         self.constant = rows.constant + self.own
-        self.values = no_values(small) if values is None else values.packed(small)
+        self.values = no_values(real) if values is None else values.packed(real)
         self._watch_rounding()
 
     def _watch_rounding(self) -> None:
@@ -113,7 +97,8 @@ class Linear:
         # Products in float64 of a kernel that is a product are all that there is.
         exact = self.is_dot and self.real is np.float64
         self.rounding = (unit * unit * (2 * added**2 + 1) * (not exact)).astype(self.real)
-        self.variance = np.array([0.0 if exact else unit * unit * n_terms / 3, _STEEP])
+        terms = 0.0 if exact else unit * unit * n_terms / 3
+        self.terms = np.array([terms], dtype=self.real)
 
     def keys_at(self, start: int) -> int:
         """Few at first: the rows may be better off another way."""
@@ -123,31 +108,27 @@ class Linear:
     def fold(self, sums: Any, rows: slice, columns: slice, allowed: Numbers, most: float) -> None:
         """A stretch of keys, in panels."""
         values, shares, panel = self.values
-        size = panel_of(self.real).rows
-        x = self.x[rows.start // size : -(-rows.stop // size)]
-        keys = x, self.y, self.added, self.rounding, columns.start, columns.stop
-        variance = self.variance * [1.0, not sums.no_moment]
-        of_values = values, shares, sums.moment, sums.seen
-        totals = *of_values, sums.shift, sums.factor, sums.mass, sums.squares
-        if not self.watched:
-            loop = fold_unwatched(self.real, panel)
-            loop(*keys, *totals, sums.errors, sums.worst, self.variance[:1].astype(self.real))
-            return
-        r: Any = self.rows
-        pairs = r.q[rows], r.k, self.factor, self.is_dot, r.added, self.own[rows]
-        loop = fold_products(r.source, self.real, self.small, panel)
-        at_most = (_NEARLY / self.rtol) ** 2, most
-        loop(*keys, allowed, *totals, sums.doubtful, variance, *at_most, *pairs)
+        size, masked = panel_of(self.real), len(allowed) > 0
+        x = self.x[rows.start // size.rows : -(-rows.stop // size.rows)]
+        if masked:
+            allowed = _in_whole_panels(allowed, size)
+        fold_products(self.real, panel, masked)(
+            x, self.y, self.added, self.rounding, columns.start, columns.stop, allowed, values,
+            shares, sums.moment, sums.seen, sums.shift, sums.factor, sums.mass, sums.squares,
+            sums.errors, self.terms,
+        )  # fmt: skip
 
     def hopeless(self, sums: Any, n_seen: int, most: float) -> Numbers:
-        """Those of many doubtful pairs; if not watched, of any not to be lost in the mass."""
-        if self.watched:
-            return np.asarray(sums.doubtful > most)
-        # Errors of pairs are independent: their variances add up.
-        hopeless = sums.errors * n_seen > sums.mass**2 * len(self.rows.k)
-        return np.asarray(
-            hopeless if sums.no_moment else hopeless | (_STEEP * sums.worst > sums.mass)
-        )
+        """Those whose errors are too large; they are independent, so that variances add up."""
+        return np.asarray(sums.errors * n_seen > sums.mass**2 * len(self.rows.k))
+
+
+def _in_whole_panels(allowed: Numbers, panel: Panel) -> Numbers:
+    n_rows, n_keys = (-(-n // size) * size for n, size in zip(
+        allowed.shape, (panel.rows, panel.columns), strict=True))  # fmt: skip
+    whole = np.zeros((n_rows, n_keys), dtype=np.bool_)
+    whole[: allowed.shape[0], : allowed.shape[1]] = allowed
+    return whole
 
 
 def _ready(

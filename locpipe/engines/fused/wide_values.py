@@ -43,12 +43,27 @@ class Values:
     @cached_property
     def sizes(self) -> Numbers:
         """Of the largest value of each output (n_outputs,)."""
+        return self._sizes[0]
+
+    @cached_property
+    def _sizes(self) -> tuple[Numbers, Numbers]:
+        """The largest size of each output, and the sum of all (n_outputs,)."""
         real: Any = np.float32 if self.array.dtype == np.float32 else np.float64
-        sizes: Numbers = np.zeros(self.array.shape[1], dtype=real)
+        n_outputs = self.array.shape[1]
+        largest, total = np.zeros(n_outputs, dtype=real), np.zeros(n_outputs)
         for part in row_slices(len(self.array), _ROWS):
             values = np.ascontiguousarray(self.array[part], dtype=real)
-            loops.largest_by_column(real)(values, sizes)
-        return sizes
+            loops.sizes_by_column(real)(values, largest, total)
+        return largest, total
+
+    @cached_property
+    def usual(self) -> float:
+        """How much more of any output's largest size is usual than its key's least share."""
+        largest, total = self._sizes
+        some, shares = largest > 0, float(np.sum(self.shares(np.float64)))
+        if not some.any() or shares == 0:
+            return 0.0
+        return float(np.min(total[some] / largest[some])) / shares
 
     @property
     def fit_single(self) -> bool:

@@ -7,18 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from locpipe.engines.fused.compiled import as_written
-from locpipe.engines.ranked.loops import at_least, compiled, found_in, inlined
+from locpipe.engines.ranked.loops import at_least, compiled, found_in, inlined, measure_in_order
 
 __all__ = ["Best", "Bound", "Pairs", "Room", "Rows", "fold_tile", "room_for"]
 
 _TRIAL_ROWS = 16
 """Rows before it is judged whether scores are good enough."""
-_LIST = 2**14
-"""Pairs that are listed before they are measured."""
-_LANES, _FEATURES = 8, 256
-
-
-_ALONE = np.zeros(1, dtype=np.int64)
 
 
 class Rows(NamedTuple):
@@ -96,43 +90,35 @@ class Best(NamedTuple):
     index: Any
 
 
-class Listed(NamedTuple):
-    """Pairs that may be among the best, row after row, columns ascending.
+class Room(NamedTuple):
+    """What a row is worked on in; made once, as making arrays takes Numba seconds to compile.
 
     Attributes
     ----------
-    row, column : int64 arrays (room,)
-    value : float64 array (room,)
-        What the surrogate does not exceed; once measured, the surrogate.
+    found : Found
+        Columns of scores that reach a floor.
+    column : int64 array (n_keys,)
+        Those that may be among the best, ascending.
+    value : float64 array (n_keys,)
+        What their surrogates do not exceed; once measured, the surrogates.
+    order, spare : int64 arrays (n_keys,)
+    score, index : arrays (k,)
     """
 
-    row: Any
+    found: Any
     column: Any
     value: Any
+    order: Any
+    spare: Any
+    score: Any
+    index: Any
 
 
-class Room(NamedTuple):
-    """What rows are worked on in; made once, as making arrays takes Numba seconds to compile.
-
-    Attributes
-    ----------
-    listed : Listed
-    found : Found
-    squares : float64 array (lanes, features)
-    sums : float64 array (lanes,)
-    """
-
-    listed: Any
-    found: Any
-    squares: Any
-    sums: Any
-
-
-def room_for(n_keys: int) -> Room:
+def room_for(n_keys: int, n_best: int) -> Room:
     """Room for tiles of so many keys, at most."""
-    room = _LIST + n_keys
-    listed = Listed(np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room))
-    return Room(listed, found_in(n_keys), np.zeros((_LANES, _FEATURES)), np.zeros(_LANES))
+    column, order, spare = (np.empty(n_keys, np.int64) for _ in range(3))
+    best = np.empty(n_best), np.empty(n_best, np.int64)
+    return Room(found_in(n_keys), column, np.empty(n_keys), order, spare, *best)
 
 
 @compiled
@@ -149,58 +135,48 @@ def fold_tile(
     A key stays out only if the lower bound of its surrogate exceeds an upper bound of the k-th;
     all others are measured, so errors of scores cost time and never change the result.
     """
-    n_rows = pairs.near.shape[0]
-    doubtful = 0
-    begin = first
-    while begin < n_rows:
-        n: Any = np.int64(0)
-        stop = begin
-        while stop < n_rows and n <= _LIST:
-            n = _list_row(stop, n, q, k, pairs, bound, best, room.listed, room.found)
-            stop += 1
-            if stop - first >= _TRIAL_ROWS and doubtful + n > most * (stop - first):
-                break
+    column, value, doubtful = room.column, room.value, 0
+    for i in range(first, pairs.near.shape[0]):
+        n = _list_row(i, q, k, pairs, bound, best, room)
         if not bound.exact:
-            _measure(n, q, k, bound.factor, room)
-        _enter(n, k, best, room.listed)
+            measure_in_order(q.data[i], k.data, column, value, n)
+            _in_units(bound.factor, q.none[i], k.none, column, value, n)
+        _enter(best.score[i], best.index[i], k.index, n, room)
         doubtful += n
-        if stop - first >= _TRIAL_ROWS and doubtful > most * (stop - first):
-            return stop
-        begin = stop
-    return n_rows
+        n_done = i + 1 - first
+        if n_done >= _TRIAL_ROWS and doubtful > most * n_done:
+            return i + 1
+    return pairs.near.shape[0]
 
 
-@as_written
-def _list_row(
-    i: Any, begin: Any, q: Any, k: Any, pairs: Any, bound: Any, best: Any, listed: Any, found: Any
-) -> Any:
-    """List what may be among the best of row i from place `begin`; the place after the last."""
+@inlined
+def _list_row(i: Any, q: Any, k: Any, pairs: Any, bound: Any, best: Any, room: Any) -> Any:
+    """List what may be among the best of row i; how many."""
     # Each use of an array in a tuple counts its references, so the loop takes none from there.
     near, half, square, squares = pairs.near[i], pairs.half, q.squares[i], k.squares
     by_ids, ids, index, exact = k.ids.shape[0] > 0, k.ids, k.index, bound.exact
     own = q.ids[i] if by_ids else np.int64(0)
-    row, column, value = listed.row, listed.column, listed.value
-    n_best = best.score.shape[1]
-    tie, last = -best.score[i, n_best - 1], best.index[i, n_best - 1]
+    score, found, column, value = best.score[i], room.found.column, room.column, room.value
+    n_best = score.shape[0]
+    tie, last = -score[n_best - 1], best.index[i, n_best - 1]
     floor = _floor(tie, square, bound)
-    n, room = begin, begin + 2 * n_best + 64
-    for a in range(at_least(near, half, near.dtype.type(floor), found)):
-        j = found.column[a]
-        score = np.float64(near[j] - half[j])
-        if score < floor or score == -np.inf or (by_ids and ids[j] == own):
+    n: Any = np.int64(0)
+    full = 2 * n_best + 64
+    for a in range(at_least(near, half, near.dtype.type(floor), room.found)):
+        j = found[a]
+        proposed = np.float64(near[j] - half[j])
+        if proposed < floor or proposed == -np.inf or (by_ids and ids[j] == own):
             continue
-        if exact and -score == tie and index[j] > last:
+        if exact and -proposed == tie and index[j] > last:
             continue
-        row[n], column[n], value[n] = i, j, _upper(score, square, squares[j], bound)
+        column[n], value[n] = j, _upper(proposed, square, squares[j], bound)
         n += 1
-        if n == room:
-            floor = _floor(_kth(value[begin:n], best.score[i]), square, bound)
-            n = _keep(begin, n, near, half, floor, listed)
-            room = max(room, 2 * n - begin)  # ties: only measuring tells them apart
-    if n > begin + 1:
-        floor = _floor(_kth(value[begin:n], best.score[i]), square, bound)
-        n = _keep(begin, n, near, half, floor, listed)
-    return n
+        if n == full:
+            floor = _floor(_kth(score, n, room), square, bound)
+            n = _keep(n, near, half, floor, room)
+            full = max(full, 2 * n)  # ties: only measuring tells them apart
+    floor = _floor(_kth(score, n, room), square, bound)
+    return _keep(n, near, half, floor, room)
 
 
 @as_written
@@ -218,25 +194,25 @@ def _upper(score: Any, q_square: Any, k_square: Any, bound: Any) -> Any:
 
 
 @as_written
-def _kth(values: Any, score: Any) -> Any:
-    """The k-th least of some values and the k of a row's best so far."""
-    order, a, b = _order(values), 0, 0
+def _kth(score: Any, n: Any, room: Any) -> Any:
+    """The k-th least of the first n values and the k of a row's best so far."""
+    value, order, a, b = room.value, _order(n, room.value, room.order, room.spare), 0, 0
     for _ in range(score.shape[0] - 1):
-        if b < order.shape[0] and values[order[b]] < -score[a]:
+        if b < n and value[order[b]] < -score[a]:
             b += 1
         else:
             a += 1
-    return min(-score[a], values[order[b]]) if b < order.shape[0] else -score[a]
+    return min(-score[a], value[order[b]]) if b < n else -score[a]
 
 
 @as_written
-def _order(values: Any) -> Any:
-    """Places of the values in ascending order, equal ones as they stand: a merge sort.
+def _order(n: Any, values: Any, order: Any, spare: Any) -> Any:
+    """Places of the first n values in ascending order, equal ones as they stand: a merge sort.
 
     That of NumPy takes Numba seconds to compile.
     """
-    n = values.shape[0]
-    order, spare = np.arange(n), np.empty(n, dtype=np.int64)
+    for a in range(n):
+        order[a] = a
     width = 1
     while width < n:
         for low in range(0, n, 2 * width):
@@ -259,90 +235,43 @@ def _merge_runs(values: Any, order: Any, out: Any, low: Any, middle: Any, high: 
 
 
 @as_written
-def _keep(begin: Any, end: Any, near: Any, half: Any, floor: Any, listed: Any) -> Any:
-    """Drop what is below the floor from a part of the list; the place after the last."""
-    n = begin
-    for a in range(begin, end):
-        j = listed.column[a]
-        if np.float64(near[j] - half[j]) >= floor:
-            listed.row[n], listed.column[n] = listed.row[a], j
-            listed.value[n] = listed.value[a]
-            n += 1
-    return n
+def _keep(n: Any, near: Any, half: Any, floor: Any, room: Any) -> Any:
+    """Drop what is below the floor from the first n of the list; how many are left."""
+    column, value = room.column, room.value
+    kept: Any = np.int64(0)
+    for a in range(n):
+        j = column[a]
+        column[kept], value[kept] = j, value[a]
+        kept += np.int64(np.float64(near[j] - half[j]) >= floor)
+    return kept
 
 
 @as_written
-def _measure(n: Any, q: Any, k: Any, factor: Any, room: Any) -> Any:
-    """Surrogates of the first n pairs by differences, features summed in ascending order.
-
-    Sums of `_LANES` pairs advance together: one alone would wait for each addition.
-    """
-    d, listed, squares, sums = q.data.shape[1], room.listed, room.squares, room.sums
-    for a in range(0, n, _LANES):
-        sums[:] = 0.0
-        for start in range(0, d, _FEATURES):
-            width = min(_FEATURES, d - start)
-            for lane in range(min(_LANES, n - a)):
-                i, j = listed.row[a + lane], listed.column[a + lane]
-                x, y = q.data[i, start : start + width], k.data[j, start : start + width]
-                _square_gaps(x, y, squares[lane, :width])
-            _add_in_order(squares[:, :width], sums)
-        for lane in range(min(_LANES, n - a)):
-            none = q.none[listed.row[a + lane]] or k.none[listed.column[a + lane]]
-            listed.value[a + lane] = 1.0 if none else factor * sums[lane]
+def _in_units(factor: Any, none: Any, nones: Any, column: Any, value: Any, n: Any) -> Any:
+    """Surrogates from the first n squared distances; 1 where a row has no direction."""
+    for a in range(n):
+        value[a] = 1.0 if none or nones[column[a]] else factor * value[a]
 
 
 @as_written
-def _square_gaps(x: Any, y: Any, out: Any) -> Any:
-    for c in range(out.shape[0]):
-        gap = np.float64(x[c]) - np.float64(y[c])
-        out[c] = gap * gap
-
-
-@as_written
-def _add_in_order(squares: Any, sums: Any) -> Any:
-    s0, s1, s2, s3 = sums[0], sums[1], sums[2], sums[3]
-    s4, s5, s6, s7 = sums[4], sums[5], sums[6], sums[7]
-    for c in range(squares.shape[1]):
-        s0 += squares[0, c]
-        s1 += squares[1, c]
-        s2 += squares[2, c]
-        s3 += squares[3, c]
-        s4 += squares[4, c]
-        s5 += squares[5, c]
-        s6 += squares[6, c]
-        s7 += squares[7, c]
-    sums[0], sums[1], sums[2], sums[3] = s0, s1, s2, s3
-    sums[4], sums[5], sums[6], sums[7] = s4, s5, s6, s7
-
-
-@as_written
-def _enter(n: Any, k: Any, best: Any, listed: Any) -> Any:
-    """Merge the first n pairs of the list, measured, into the best of their rows."""
-    begin = 0
-    while begin < n:
-        i, end = listed.row[begin], begin + 1
-        while end < n and listed.row[end] == i:
-            end += 1
-        values = listed.value[begin:end]
-        # Columns ascend, so a stable order puts the lowest index first.
-        order = _order(values) if end > begin + 1 else _ALONE
-        _merge(best.score[i], best.index[i], values, k.index, listed.column[begin:end], order)
-        begin = end
-
-
-@as_written
-def _merge(score: Any, index: Any, values: Any, key_index: Any, column: Any, order: Any) -> Any:
-    """Best of both lists by (score descending, index ascending), in place."""
-    old_score, old_index = score.copy(), index.copy()
+def _enter(score: Any, index: Any, key_index: Any, n: Any, room: Any) -> Any:
+    """Merge the first n of the list into the best by (score descending, index ascending)."""
+    if n == 0:
+        return
+    column, value, old_score, old_index = room.column, room.value, room.score, room.index
+    # Columns ascend, so a stable order puts the lowest index first.
+    order = _order(n, value, room.order, room.spare)
+    for place in range(score.shape[0]):
+        old_score[place], old_index[place] = score[place], index[place]
     a, b = 0, 0
     for place in range(score.shape[0]):
         new = False
-        if b < order.shape[0] and values[order[b]] < np.inf:
-            value, number = -values[order[b]], key_index[column[order[b]]]
-            new = value > old_score[a] or (value == old_score[a] and number < old_index[a])
+        if b < n and value[order[b]] < np.inf:
+            proposed, number = -value[order[b]], key_index[column[order[b]]]
+            equal = proposed == old_score[a]
+            new = proposed > old_score[a] or (equal and number < old_index[a])
         if new:
-            score[place], index[place] = value, number
+            score[place], index[place] = proposed, number
             b += 1
         else:
             score[place], index[place] = old_score[a], old_index[a]

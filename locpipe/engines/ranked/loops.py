@@ -19,6 +19,7 @@ __all__ = [
     "centre_rows",
     "compiled",
     "found_in",
+    "measure_in_order",
     "pair_scores",
     "squared_lengths",
     "unit_rows",
@@ -68,7 +69,7 @@ def at_least(near: Any, half: Any, level: Any, found: Any) -> Any:
     """Find columns whose score ``near - half`` is at least the level, of its dtype; how many."""
     words, column, mask = found.words, found.column, found.mask
     _mark(near, half, level, mask)
-    n: Any = 0
+    n: Any = np.int64(0)
     for word in range(-(-near.shape[0] // _WORD)):
         if words[word] == 0:
             continue
@@ -82,6 +83,29 @@ def at_least(near: Any, half: Any, level: Any, found: Any) -> Any:
 def _mark(near: Any, half: Any, level: Any, mask: Any) -> Any:
     for j in range(near.shape[0]):
         mask[j] = near[j] - half[j] >= level
+
+
+@as_written
+def measure_in_order(x: Any, rows: Any, column: Any, value: Any, n: Any) -> Any:
+    """Squared distances of the first n columns, features summed in ascending order.
+
+    Four sums advance together: one alone would wait for each addition.
+    """
+    for a in range(0, n, 4):
+        j0, j1 = column[a], column[min(a + 1, n - 1)]
+        j2, j3 = column[min(a + 2, n - 1)], column[min(a + 3, n - 1)]
+        s0 = s1 = s2 = s3 = 0.0
+        for c in range(x.shape[0]):
+            own = np.float64(x[c])
+            g0, g1 = own - np.float64(rows[j0, c]), own - np.float64(rows[j1, c])
+            g2, g3 = own - np.float64(rows[j2, c]), own - np.float64(rows[j3, c])
+            s0 += g0 * g0
+            s1 += g1 * g1
+            s2 += g2 * g2
+            s3 += g3 * g3
+        for b, total in enumerate((s0, s1, s2, s3)):
+            if a + b < n:
+                value[a + b] = total
 
 
 @compiled

@@ -73,8 +73,8 @@ class _Differences:
         pairs = Pairs(_masked(near, allowed), np.zeros(near.shape[1]))
         bound = Bound(0.0, 0.0, 2.0, self.factor, True)
         rows, keys = (_rows(s, np.zeros(s.data.shape[0])) for s in (q, self.keys))
-        found = room_for(near.shape[1])
-        return int(fold_tile(rows, keys, pairs, bound, best, first, np.inf, found))
+        work = room_for(near.shape[1], best.score.shape[1])
+        return int(fold_tile(rows, keys, pairs, bound, best, first, np.inf, work))
 
 
 @dataclass(frozen=True)
@@ -119,9 +119,10 @@ class _Products:
             return first
         near = _scores(room, moved.dtype, moved.shape[0], self.moved.shape[0])
         np.matmul(moved, self.moved.T, out=near)
-        pairs, found = Pairs(_masked(near, allowed), self.half), room_for(near.shape[1])
+        pairs = Pairs(_masked(near, allowed), self.half)
+        work = room_for(near.shape[1], best.score.shape[1])
         rows, most = _rows(q, squares), _MEASURED * near.shape[1]
-        return int(fold_tile(rows, self.keys, pairs, self.bound, best, first, most, found))
+        return int(fold_tile(rows, self.keys, pairs, self.bound, best, first, most, work))
 
 
 def _product(dtype: Any, factor: float, keys: Side, queries: Side) -> _Products:

@@ -7,7 +7,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from locpipe.engines.fused.compiled import as_written, in_any_order
-from locpipe.engines.ranked.loops import at_least, compiled, found_in
+from locpipe.engines.ranked.loops import (
+    at_least,
+    compiled,
+    found_in,
+    inlined,
+    measure_in_order,
+)
 
 __all__ = ["Bound", "Limits", "Room", "Rows", "room_for", "sift_tile"]
 
@@ -129,11 +135,11 @@ def sift_tile(near: Any, half: Any, q: Any, k: Any, limits: Any, bound: Any, roo
     for i in range(near.shape[0]):
         if not limits.doubtful[i]:
             n = _candidates(i, near[i], half, q, k, limits, bound, room)
-            _measure_in_order(q.data[i], k.data, column, value, n)
+            measure_in_order(q.data[i], k.data, column, value, n)
             _enter(limits.score[i], limits.index[i], k.index, column, value, n)
 
 
-@as_written
+@inlined
 def _candidates(
     i: Any, near: Any, half: Any, q: Any, k: Any, limits: Any, bound: Any, room: Any
 ) -> Any:
@@ -162,7 +168,7 @@ def _candidates(
     return _keep(_kth(score, bound, n, room), column, value, n)
 
 
-@as_written
+@inlined
 def _level(worst: Any, scale: Any, off: Any) -> Any:
     """Squared distance of shadows beyond which the surrogate exceeds `worst` for certain."""
     reach = np.sqrt(worst) * scale * (1.0 + _GROWN) + off
@@ -172,7 +178,7 @@ def _level(worst: Any, scale: Any, off: Any) -> Any:
 @as_written
 def _bounds(own: Any, near: Any, half: Any, ids: Any, column: Any, value: Any) -> Any:
     """Put all columns but those of equal ids into `column`, and what their bounds go with."""
-    n: Any = 0
+    n: Any = np.int64(0)
     for j in range(near.shape[0]):
         column[n], value[n] = j, half[j] - near[j]
         n += np.int64(ids.shape[0] == 0 or ids[j] != own)
@@ -243,7 +249,7 @@ def _square(x: Any, rows: Any, j: Any) -> Any:
 @as_written
 def _keep(level: Any, column: Any, value: Any, n: Any) -> Any:
     """Keep the first n columns whose value is at most the level; how many."""
-    kept: Any = 0
+    kept: Any = np.int64(0)
     for a in range(n):
         column[kept], value[kept] = column[a], value[a]
         kept += np.int64(value[kept] <= level)
@@ -255,34 +261,11 @@ def _others(own: Any, ids: Any, column: Any, n: Any) -> Any:
     """Keep the first n columns of other ids; how many."""
     if ids.shape[0] == 0:
         return n
-    kept: Any = 0
+    kept: Any = np.int64(0)
     for a in range(n):
         column[kept] = column[a]
         kept += np.int64(ids[column[a]] != own)
     return kept
-
-
-@as_written
-def _measure_in_order(x: Any, rows: Any, column: Any, value: Any, n: Any) -> Any:
-    """Surrogates of the first n columns, features summed in ascending order.
-
-    Four sums advance together: one alone would wait for each addition.
-    """
-    for a in range(0, n, 4):
-        j0, j1 = column[a], column[min(a + 1, n - 1)]
-        j2, j3 = column[min(a + 2, n - 1)], column[min(a + 3, n - 1)]
-        s0 = s1 = s2 = s3 = 0.0
-        for c in range(x.shape[0]):
-            own = np.float64(x[c])
-            g0, g1 = own - np.float64(rows[j0, c]), own - np.float64(rows[j1, c])
-            g2, g3 = own - np.float64(rows[j2, c]), own - np.float64(rows[j3, c])
-            s0 += g0 * g0
-            s1 += g1 * g1
-            s2 += g2 * g2
-            s3 += g3 * g3
-        for b, total in enumerate((s0, s1, s2, s3)):
-            if a + b < n:
-                value[a + b] = total
 
 
 @as_written

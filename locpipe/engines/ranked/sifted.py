@@ -162,7 +162,7 @@ def _rows(
 ) -> Rows:
     errors = np.stack([coarse.error, fine.error], axis=1)
     ids = ids.astype(np.int64)
-    return Rows(read_only(data), fine.rows, coarse.squares, errors, ids, index)
+    return Rows(read_only(data), read_only(fine.rows), coarse.squares, errors, ids, index)
 
 
 def _roundoff(d: int, dtype: Any = np.float32) -> float:

@@ -19,7 +19,6 @@ from llvmlite.binding import get_host_cpu_features
 from numba import types
 from numba.extending import intrinsic
 
-from locpipe.engines.fused.compiled import in_order, prefer_wide_vectors
 from locpipe.engines.fused.exponential import FLOOR, power_coefficients
 
 __all__ = [
@@ -179,15 +178,16 @@ def _product_of_rows(v: _Vectors, panel: Panel, n: Any, x: Any, y: Any) -> list[
 
 
 def _written(real: Any, panel: Panel, write: Any) -> Any:
-    """A function of arrays and whole numbers whose body ``write(vectors, *pointers)`` emits."""
+    """A function of arrays and whole numbers whose body ``write(vectors, *arguments)`` emits."""
 
     def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        pairs = zip(signature.args, arguments, strict=True)
-        pointers = [
-            target.make_array(kind)(target, builder, x).data if isinstance(kind, types.Array) else x
-            for kind, x in pairs
-        ]
-        write(_Vectors(builder, real, panel.lanes), *pointers)
+        found: list[Any] = []
+        for kind, x in zip(signature.args, arguments, strict=True):
+            if isinstance(kind, types.Array):
+                found.append(target.make_array(kind)(target, builder, x).data)
+            else:
+                found.append(x)
+        write(_Vectors(builder, real, panel.lanes), *found)
         return target.get_dummy_value()
 
     return generate
@@ -197,21 +197,28 @@ def _written(real: Any, panel: Panel, write: Any) -> Any:
 def weights_of_panel(real: Any, panel: Panel, with_squares: bool, masked: bool) -> Any:
     """Weights of a panel of pairs, from the two sides of the product that is their log.
 
-    ``weights_of_panel(x, y, n, added, rounding, terms, base, allowed, first, stride, out, at,
-    sums)``: `x` (n, rows) and `y` (n, columns) packed, `added` (columns,) to the logs; weights at
-    ``2 ** base`` (rows,) go to `out` (rows, STRIDE), from column `at` on.  `sums` (rows, 4, lanes)
-    are of weights w and, where asked for, of their squares; then come the least ``base - log`` and
-    the sum of ``w^2 v``, where ``v = terms product^2 + rounding`` (columns,) is the variance of a
-    log.  Where pairs are masked, those not allowed weigh as little as can be: row r of the panel
-    begins ``first + r stride`` numbers after the start of `allowed`.
+    ``weights_of_panel(n, x, x_at, y, y_at, added, rounding, key_at, terms, base, base_at, allowed,
+    allowed_at, stride, out, out_at, sums, sums_at)``: each ``at`` is where the panel begins in the
+    array before it.  `x` (n, rows) and `y` (n, columns) are packed, `added` (columns,) goes to the
+    logs; weights at ``2 ** base`` (rows,) go to `out` (rows, STRIDE).  `sums` (rows, 4, lanes) are
+    of weights w and, where asked for, of their squares; then come the least ``base - log`` and the
+    sum of ``w^2 v``, where ``v = terms product^2 + rounding`` (columns,) is the variance of a log.
+    Where pairs are masked, those not allowed (rows, stride) weigh as little as can be.
+
+    For functions in which the order of steps is kept, and wide vectors preferred.
     """
 
     def write(
-        v: _Vectors, x: Any, y: Any, n: Any, added: Any, rounding: Any, terms: Any, base: Any,
-        allowed: Any, first: Any, stride: Any, out: Any, at: Any, sums: Any,
+        v: _Vectors, n: Any, x: Any, x_at: Any, y: Any, y_at: Any, added: Any, rounding: Any,
+        key_at: Any, terms: Any, base: Any, base_at: Any, allowed: Any, allowed_at: Any,
+        stride: Any, out: Any, out_at: Any, sums: Any, sums_at: Any,
     ) -> None:  # fmt: skip
         b = v.builder
-        logs, out = _product_of_rows(v, panel, n, x, y), b.gep(out, [at])
+        x, y, base = b.gep(x, [x_at]), b.gep(y, [y_at]), b.gep(base, [base_at])
+        added, rounding = b.gep(added, [key_at]), b.gep(rounding, [key_at])
+        allowed, out = b.gep(allowed, [allowed_at]), b.gep(out, [out_at])
+        sums = b.gep(sums, [sums_at])
+        logs = _product_of_rows(v, panel, n, x, y)
         more = [v.load(added, c) for c in range(panel.vectors)]
         rounded = [v.load(rounding, c) for c in range(panel.vectors)]
         terms = v.everywhere(terms)
@@ -219,7 +226,7 @@ def weights_of_panel(real: Any, panel: Panel, with_squares: bool, masked: bool) 
             level = v.everywhere(b.gep(base, [_INDEX(r)]))
             mass, squares, least, errors = (v.load(sums, 4 * r + i) for i in range(4))
             place = b.gep(out, [_INDEX(r * STRIDE)])
-            mask = b.gep(allowed, [b.add(first, b.mul(stride, _INDEX(r)))])
+            mask = b.gep(allowed, [b.mul(stride, _INDEX(r))])
             for c, log in enumerate(of_row):
                 t = b.fsub(b.fsub(level, more[c]), log)
                 if masked:
@@ -234,23 +241,18 @@ def weights_of_panel(real: Any, panel: Panel, with_squares: bool, masked: bool) 
                 if with_squares:
                     squares = v.add_product(squares, *[_worth_a_square(v, w, t, real)] * 2)
             for i, total in enumerate((mass, squares, least, errors)):
-                v.store(total, sums, 4 * r + i)
+                if i != 1 or with_squares:
+                    v.store(total, sums, 4 * r + i)
 
     @intrinsic
-    def emitted(
-        context: Any, x: Any, y: Any, n: Any, added: Any, rounding: Any, terms: Any, base: Any,
-        allowed: Any, first: Any, stride: Any, out: Any, at: Any, sums: Any,
-    ) -> Any:  # fmt: skip
-        kinds = x, y, n, added, rounding, terms, base, allowed, first, stride, out, at, sums
-        return types.void(*kinds), _written(real, panel, write)
-
-    @in_order
     def weights(
-        x: Any, y: Any, n: int, added: Any, rounding: Any, terms: Any, base: Any, allowed: Any,
-        first: int, stride: int, out: Any, at: int, sums: Any,
-    ) -> None:  # fmt: skip
-        prefer_wide_vectors()
-        emitted(x, y, n, added, rounding, terms, base, allowed, first, stride, out, at, sums)
+        context: Any, n: Any, x: Any, x_at: Any, y: Any, y_at: Any, added: Any, rounding: Any,
+        key_at: Any, terms: Any, base: Any, base_at: Any, allowed: Any, allowed_at: Any,
+        stride: Any, out: Any, out_at: Any, sums: Any, sums_at: Any,
+    ) -> Any:  # fmt: skip
+        keys = y, y_at, added, rounding, key_at, terms
+        rest = base, base_at, allowed, allowed_at, stride, out, out_at, sums, sums_at
+        return types.void(n, x, x_at, *keys, *rest), _written(real, panel, write)
 
     return weights
 
@@ -265,11 +267,15 @@ def _worth_a_square(v: _Vectors, w: Any, t: Any, real: Any) -> Any:
 def product_of_panel(real: Any, panel: Panel) -> Any:
     """Weights (rows, STRIDE) times values (n, columns).
 
-    ``product_of_panel(weights, n, values, out)``, `out` (rows, columns).
+    ``product_of_panel(n, weights, weights_at, values, values_at, out)``, `out` (rows, columns);
+    where it may be called, see `weights_of_panel`.
     """
 
-    def write(v: _Vectors, weights: Any, n: Any, values: Any, out: Any) -> None:
+    def write(
+        v: _Vectors, n: Any, weights: Any, weights_at: Any, values: Any, values_at: Any, out: Any
+    ) -> None:
         b = v.builder
+        weights, values = b.gep(weights, [weights_at]), b.gep(values, [values_at])
         rows = [b.gep(weights, [_INDEX(r * STRIDE)]) for r in range(panel.rows)]
         sums = _sums(
             v, panel, n, lambda r, i: b.gep(rows[r], [i]),
@@ -280,12 +286,10 @@ def product_of_panel(real: Any, panel: Panel) -> Any:
                 v.store(total, out, r * panel.vectors + c)
 
     @intrinsic
-    def emitted(context: Any, weights: Any, n: Any, values: Any, out: Any) -> Any:
-        return types.void(weights, n, values, out), _written(real, panel, write)
-
-    @in_order
-    def product(weights: Any, n: int, values: Any, out: Any) -> None:
-        prefer_wide_vectors()
-        emitted(weights, n, values, out)
+    def product(
+        context: Any, n: Any, weights: Any, weights_at: Any, values: Any, values_at: Any, out: Any
+    ) -> Any:
+        kinds = n, weights, weights_at, values, values_at, out
+        return types.void(*kinds), _written(real, panel, write)
 
     return product

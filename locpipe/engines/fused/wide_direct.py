@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from locpipe.engines.fused.compiled import compiled, in_any_order
+from locpipe.engines.fused.compiled import compiled, in_any_order, in_order, prefer_wide_vectors
 from locpipe.engines.fused.panels import KEYS, STRIDE, Panel, panel_of, weights_of_panel
 from locpipe.engines.fused.wide_compiled import SUM, matrix, read_only
 from locpipe.engines.fused.wide_meet import meet
@@ -32,8 +32,8 @@ def fold_products(real: Any, values_panel: Panel | None, masked: bool) -> Any:
     """Fold keys whose logs are products into the sums of queries.
 
     Queries come in the panels of `x`, keys in those of `y`, from `begin` to `end`.  `errors` are
-    sums of ``w^2 v``, w a weight and v the variance of its log.
-    Without a panel of values, squares of weights are summed.
+    sums of ``w^2 v``, w a weight and v the variance of its log.  Without a panel of values, squares
+    of weights are summed.
     """
     panel, add = panel_of(real), meet(real, values_panel)
     weigh = _weigh(weights_of_panel(real, panel, values_panel is None, masked), real, panel)
@@ -45,30 +45,25 @@ def fold_products(real: Any, values_panel: Panel | None, masked: bool) -> Any:
         shares: Any, moment: Any, seen: Any, shift: Any, factor: Any, mass: Any, squares: Any,
         errors: Any, terms: Any,
     ) -> None:  # fmt: skip
-        wide = x.shape[1] + moment.shape[1] >= _WIDE
-        group = min(_TOGETHER if wide else 1, x.shape[0])
-        weights, base = np.empty((group, n_rows, STRIDE), real), np.zeros((group, n_rows), real)
-        sums, totals = np.empty((group, n_rows, 4, lanes), real), (mass, squares, errors)
+        wide, n_padded = x.shape[1] + moment.shape[1] >= _WIDE, x.shape[0] * n_rows
+        most = min(_TOGETHER * n_rows if wide else n_rows, n_padded)
+        weights, base = np.empty((most, STRIDE), dtype=real), np.zeros(most, dtype=real)
+        sums, totals = np.empty((most, 4, lanes), dtype=real), (mass, squares, errors)
         for start in range(begin, end, KEYS):
             count = min(KEYS, end - start)
-            keys = (y, start, count, added, rounding, terms)
-            for b in range(0, x.shape[0], group):
-                first = b * n_rows
-                n = min(group * n_rows, mass.size - first)
+            keys = (y, start, count, added, rounding, terms, allowed, start - begin)
+            for first in range(0, n_padded, most):
+                n, n_there = min(most, mass.size - first), min(most, n_padded - first)
                 for r in range(n):
                     i = first + r
-                    base[r // n_rows, r % n_rows] = shift[i] if shift[i] > -np.inf else 0.0
+                    base[r] = shift[i] if shift[i] > -np.inf else 0.0
                     factor[i] = 1.0
-                there = x[b : b + group]
-                masks = (allowed, first, start - begin)
-                weigh(there, keys, masks, base, weights, sums)
-                for g in range(there.shape[0]):
-                    of_rows = first + g * n_rows, min(n_rows, n - g * n_rows)
-                    if raise_level(sums[g], base[g], shift, factor, totals, of_rows):
-                        h = g + 1
-                        masks = (allowed, of_rows[0], start - begin)
-                        weigh(there[g:h], keys, masks, base[g:h], weights[g:h], sums[g:h])
-                    take(sums[g], weights[g], totals, of_rows)
+                weigh(x, first, 0, n_there, keys, base, weights, sums)
+                for g in range(0, n_there, n_rows):
+                    rows = (first, g, min(g + n_rows, n))
+                    if raise_level(sums, base, shift, factor, totals, rows):
+                        weigh(x, first, g, g + n_rows, keys, base, weights, sums)
+                    take(sums, weights, totals, rows)
                 add(weights, start, count, values, shares, moment, seen, factor, first, n)
 
     keys = (*(read_only(real, 3),) * 2, *(read_only(real, 1),) * 2, types.int64, types.int64)
@@ -80,25 +75,28 @@ def fold_products(real: Any, values_panel: Panel | None, masked: bool) -> Any:
 
 
 def _weigh(weigh: Any, real: Any, panel: Panel) -> Any:
-    """Weights of the rows of some panels over a stretch of keys, and their sums."""
-    rows, columns = panel.rows, panel.columns
+    """Weights of rows r to `last` after the first over a stretch of keys, and their sums."""
+    rows, columns, of_sums = panel.rows, panel.columns, 4 * panel.lanes
     none, most, tiny = real(0), real(np.inf), real(1e-30)
 
-    @in_any_order
-    def weigh_rows(x: Any, keys: Any, masks: Any, base: Any, out: Any, sums: Any) -> None:
-        (y, start, count, added, rounding, terms), (allowed, first, begin) = keys, masks
-        stride = allowed.shape[1]
-        sums[:, :, :] = none
-        sums[:, :, 2] = most
-        sums[:, :, 3] = tiny  # Sums of less are slow: they are no normal numbers.
+    @in_order
+    def weigh_rows(
+        x: Any, first: int, r: int, last: int, keys: Any, base: Any, out: Any, sums: Any
+    ) -> None:
+        prefer_wide_vectors()
+        y, start, count, added, rounding, terms, allowed, begin = keys
+        n, stride = x.shape[1], allowed.shape[1]
+        sums[r:last, :2] = none
+        sums[r:last, 2] = most
+        sums[r:last, 3] = tiny  # Sums of less are slow: they are no normal numbers.
         for at in range(0, count, columns):
             j = start + at
-            key, more, rounded = y[j // columns], added[j:], rounding[j:]
-            for g in range(x.shape[0]):
-                place = (first + g * rows) * stride + begin + at
+            for g in range(r, last, rows):
+                i = first + g
+                mask = i * stride + begin + at
                 weigh(
-                    x[g], key, x.shape[1], more, rounded, terms, base[g], allowed, place, stride,
-                    out[g], at, sums[g],
+                    n, x, i * n, y, j * n, added, rounding, j, terms, base, g, allowed, mask,
+                    stride, out, g * STRIDE + at, sums, g * of_sums,
                 )  # fmt: skip
 
     return weigh_rows
@@ -110,9 +108,9 @@ def _raise_level(panel: Panel) -> Any:
 
     @in_any_order
     def raise_level(sums: Any, base: Any, shift: Any, factor: Any, totals: Any, rows: Any) -> bool:
-        (mass, squares, errors), (first, n) = totals, rows
+        (mass, squares, errors), (first, g, last) = totals, rows
         found = False
-        for r in range(n):
+        for r in range(g, last):
             i, least = first + r, sums[r, 2, 0]
             for lane in range(1, lanes):
                 least = min(least, sums[r, 2, lane])
@@ -136,8 +134,8 @@ def _take(panel: Panel) -> Any:
 
     @in_any_order
     def take(sums: Any, weights: Any, totals: Any, rows: Any) -> None:
-        (mass, squares, errors), (first, n) = totals, rows
-        for r in range(n):
+        (mass, squares, errors), (first, g, last) = totals, rows
+        for r in range(g, last):
             i, total, of_squares, of_errors, least = first + r, 0.0, 0.0, 0.0, np.inf
             for lane in range(lanes):
                 total += sums[r, 0, lane]

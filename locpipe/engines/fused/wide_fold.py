@@ -29,7 +29,7 @@ _FEW, _SHARE, _MANY_ROWS = 32, 0.01, 0.25
 _ASKS = frozenset(512 * 2**i for i in range(20)) | {0}
 """A row with more doubtful pairs than a few and this share is better off another way, and all are
 where so many of the rows are."""
-_BORNE = 4.0
+_BORNE = 2.5
 """Of the standard deviations that rtol has room for, those that an error of a mean may have."""
 _SCARCE = 2.0**-60
 """Share of the mass below which float32 has no numbers left for far keys."""

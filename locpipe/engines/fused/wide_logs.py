@@ -22,7 +22,7 @@ from locpipe.kernels.radial import Radial
 
 __all__ = ["Linear", "Logs", "Radially"]
 
-_MARGIN = 6.0
+_MARGIN = 4.0
 """Standard deviations of an error that rtol has room for."""
 _LARGEST_SQUARE = {np.float32: 1e16, np.float64: 1e140}
 """Beyond these squares of rows in bandwidths, squares of theirs may not be numbers."""

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from locpipe.engines.fused.compiled import in_any_order, prefer_wide_vectors
-from locpipe.engines.fused.panels import Panel, panel_of, product_of_panel
+from locpipe.engines.fused.compiled import in_any_order, in_order, prefer_wide_vectors
+from locpipe.engines.fused.panels import STRIDE, Panel, panel_of, product_of_panel
 
 __all__ = ["meet", "panel_of_values"]
 
@@ -27,14 +27,14 @@ def panel_of_values(small: Any, n_columns: int) -> Panel:
 def meet(small: Any, panel: Panel | None) -> Any:
     """Add products of weights to the moments of n rows, and to what they have seen.
 
-    ``meet(weights, start, count, values, shares, moment, seen, factor, first, n)``: `weights` stand
-    in panels of rows, `values` in panels of columns; `shares` (n_keys,) is a further column of
-    theirs, whose products go to `seen`.
+    ``meet(weights, start, count, values, shares, moment, seen, factor, first, n)``: `weights` are
+    those of the rows (n, STRIDE), `values` stand in panels of columns; `shares` (n_keys,) is a
+    further column of theirs, whose products go to `seen`.
     """
     if panel is None:
         return _meet_nothing
-    add = _one_by_one(small, panel) if panel.columns == 1 else _in_panels(small, panel)
-    dot, rows = _dot(small), panel.rows
+    add = _one_by_one(small) if panel.columns == 1 else _in_panels(small, panel)
+    dot = _dot(small)
 
     @in_any_order
     def meet_values(
@@ -43,7 +43,7 @@ def meet(small: Any, panel: Panel | None) -> Any:
     ) -> None:  # fmt: skip
         add(weights, start, count, values, moment, factor, first, n)
         for r in range(n):
-            i, row = first + r, weights[r // rows, r % rows, :count]
+            i, row = first + r, weights[r, :count]
             seen[i] = seen[i] * factor[i] + dot(row, shares[start : start + count])
 
     return meet_values
@@ -60,7 +60,7 @@ def _meet_nothing(
 def _in_panels(small: Any, panel: Panel) -> Any:
     product, rows, columns = product_of_panel(small, panel), panel.rows, panel.columns
 
-    @in_any_order
+    @in_order
     def add(
         weights: Any, start: int, count: int, values: Any, moment: Any, factor: Any, first: int,
         n: int,
@@ -68,19 +68,20 @@ def _in_panels(small: Any, panel: Panel) -> Any:
         prefer_wide_vectors()
         found = np.empty((rows, columns), dtype=small)
         for p in range(values.shape[0]):
-            last = min(columns, moment.shape[1] - p * columns)
+            begin, at = p * columns, (p * values.shape[1] + start) * columns
+            last = min(columns, moment.shape[1] - begin)
             for g in range(0, n, rows):
-                product(weights[g // rows], count, values[p, start:], found)
+                product(count, weights, g * STRIDE, values, at, found)
                 for r in range(g, min(g + rows, n)):
-                    row, level = moment[first + r, p * columns :], factor[first + r]
+                    i, level = first + r, factor[first + r]
                     for o in range(last):
-                        row[o] = row[o] * level + found[r - g, o]
+                        moment[i, begin + o] = moment[i, begin + o] * level + found[r - g, o]
 
     return add
 
 
-def _one_by_one(small: Any, panel: Panel) -> Any:
-    dot, rows = _dot(small), panel.rows
+def _one_by_one(small: Any) -> Any:
+    dot = _dot(small)
 
     @in_any_order
     def add(
@@ -88,7 +89,7 @@ def _one_by_one(small: Any, panel: Panel) -> Any:
         n: int,
     ) -> None:  # fmt: skip
         for r in range(n):
-            i, row = first + r, weights[r // rows, r % rows, :count]
+            i, row = first + r, weights[r, :count]
             for o in range(moment.shape[1]):
                 column = values[o].reshape(-1)[start : start + count]
                 moment[i, o] = moment[i, o] * factor[i] + dot(row, column)

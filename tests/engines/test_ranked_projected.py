@@ -6,11 +6,14 @@ from functools import reduce
 from itertools import pairwise
 from unittest.mock import patch
 
+import dask
+import dask.array as da
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import locpipe as lp
 from locpipe.blocks import KeyBlock, QueryBlock
 from locpipe.engines import dense
 from locpipe.engines.base import Need
@@ -165,6 +168,28 @@ def test_ids_that_come_with_the_rows():
     expected = dense.fold(reduction, reduction.init(q), q, KeyBlock(x, ids=ids), kernel)
     assert not doubtful.any()
     np.testing.assert_array_equal(state.index, expected.index)
+
+
+def test_blocks_in_any_order():
+    rng = np.random.default_rng(7)
+    x = near_a_plane(rng, 3000, 400)
+    x = np.vstack([x, x[::-1]])  # each row twice, so that the lower index must win
+    engine, q = RankedProjected(4), QueryBlock(x[:50])
+    parts = [engine.summarise(KeyBlock(x[a : a + 500], start=a)) for a in range(0, 6000, 500)]
+    right, _ = engine.evaluate(reduce(engine.merge, parts), q)
+    found, doubtful = engine.evaluate(reduce(engine.merge, parts[::-1]), q)
+    assert not doubtful.any()
+    np.testing.assert_array_equal(found.index, right.index)
+    np.testing.assert_array_equal(found.index[:, :2], np.c_[:50, 5999:5949:-1])
+
+
+def test_in_graphs():
+    x = near_a_plane(np.random.default_rng(8), 10_000, 256).astype(np.float32)
+    q, keys = da.from_array(x[:300], chunks=(120, 256)), da.from_array(x, chunks=(3000, 256))
+    found = dask.compute(lp.nearest(q, keys, 5, engine="pruned", exclude_self=True))[0]
+    right = lp.nearest(x[:300], x, 5, engine="fused", exclude_self=True)
+    for one, other in zip(found, right, strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 THREE = TopK(3)

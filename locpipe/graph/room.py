@@ -30,6 +30,8 @@ __all__ = ["Blocks", "Room"]
 
 _KEY_BLOCK_BYTES = 16 * 2**20
 """Keys are widened to float64 this much at a time, at most."""
+_KEY_ROWS = 4_096
+"""Or so many, lest queries are made ready too often."""
 _QUERY_ROWS, _QUERY_ROWS_OF_A_SOURCE = 4_096, 16_384
 """Queries of a block at most; more where each block reads all keys from a store."""
 _BLOCKS_PER_THREAD, _BLOCKS_OF_A_SHORT_CALL = 4, 2
@@ -175,7 +177,8 @@ class Room:
 
     def _largest(self, n_threads: int) -> Blocks:
         width = 8 * (self.sizes.n_features + self.sizes.n_outputs)
-        key_rows = min(_whole_tiles(self.sizes.key_rows), _power_of_two(_KEY_BLOCK_BYTES // width))
+        most = max(_power_of_two(_KEY_BLOCK_BYTES // width), _KEY_ROWS)
+        key_rows = min(_whole_tiles(self.sizes.key_rows), most)
         return Blocks(self._query_rows(n_threads), key_rows, n_threads)
 
     def _query_rows(self, n_threads: int) -> int:

@@ -35,6 +35,8 @@ KEYS = 512
 STRIDE = KEYS + 16
 """Numbers from a row of weights to the next, lest they all fall on the same sets of a cache."""
 
+_LEAST = {np.float32: 100.0, np.float64: 960.0}
+"""Weights stop at two to the minus this: arithmetic with smaller products would be slow."""
 _CAP = {np.float32: 1e12, np.float64: 1e100}
 """More is hopeless, and its powers would not be numbers."""
 
@@ -154,9 +156,9 @@ def _sums(v: _Vectors, panel: Panel, n: Any, row: Any, columns: Any) -> list[lis
 
 
 def _two_to_minus(v: _Vectors, t: Any, real: Any) -> Any:
-    """``2 ** -t``, as in `exponential`."""
+    """``2 ** -t``, as in `exponential`; never so little that a product is no normal number."""
     b, mantissa = v.builder, 23 if real is np.float32 else 52
-    t = v.lesser(t, v.constant(FLOOR[real]))
+    t = v.lesser(t, v.constant(_LEAST[real]))
     rounder = v.constant(1.5 * 2.0**mantissa)
     rounded = b.fsub(rounder, t)
     r = b.fsub(b.fsub(rounder, rounded), t)
@@ -202,8 +204,9 @@ def weights_of_panel(real: Any, panel: Panel, with_squares: bool, masked: bool) 
     array before it.  `x` (n, rows) and `y` (n, columns) are packed, `added` (columns,) goes to the
     logs; weights at ``2 ** base`` (rows,) go to `out` (rows, STRIDE).  `sums` (rows, 4, lanes) are
     of weights w and, where asked for, of their squares; then come the least ``base - log`` and the
-    sum of ``w^2 v``, where ``v = terms product^2 + rounding`` (columns,) is the variance of a log.
-    Where pairs are masked, those not allowed (rows, stride) weigh as little as can be.
+    sum of ``w^2 v``, where ``v = terms product^2 + rounding`` (columns,), no less than 1, is the
+    variance of a log in some unit.  Where pairs are masked, those not allowed (rows, stride) weigh
+    as little as can be.
 
     For functions in which the order of steps is kept, and wide vectors preferred.
     """

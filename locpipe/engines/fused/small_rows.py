@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from locpipe.blocks import UNKNOWN_START, Array, KeyBlock, QueryBlock, row_ids
+from locpipe.engines.fused.memory import aligned
 from locpipe.engines.fused.profiles import Profile
 
 __all__ = [
     "LENGTH",
     "Block",
-    "aligned",
     "are_even",
     "block_of",
     "even_rows",
@@ -28,8 +28,6 @@ LENGTH = {np.float32: 1024, np.float64: 512}
 
 
 _LOG2_E = 1 / np.log(2.0)
-_LINE = 64
-"""Bytes of a cache line, and of a vector."""
 
 
 @dataclass(frozen=True)
@@ -210,14 +208,6 @@ def into_strips(columns: list[Array], n: int, real: Any) -> Array:
         if whole < len(strips):
             strips[-1, j, : n - whole * length] = column[whole * length :]
     return strips
-
-
-def aligned(shape: tuple[int, ...], real: Any) -> Array:
-    """Zeros that begin where a cache line does: no vector is then loaded from two lines."""
-    n_bytes = int(np.prod(shape)) * np.dtype(real).itemsize
-    room = np.zeros(n_bytes + _LINE, np.uint8)
-    start = -room.ctypes.data % _LINE
-    return room[start : start + n_bytes].view(real).reshape(shape)
 
 
 def extremes(rows: Array) -> tuple[Array, Array]:

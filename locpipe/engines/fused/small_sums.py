@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from locpipe.blocks import Array, KeyBlock
+from locpipe.engines.fused.memory import aligned
 from locpipe.engines.fused.profiles import Profile
 from locpipe.engines.fused.small_layout import Layout
 from locpipe.engines.fused.small_loops import sums
 from locpipe.engines.fused.small_pairs import Variant
-from locpipe.engines.fused.small_rows import Block, aligned, even_rows
+from locpipe.engines.fused.small_rows import Block, even_rows
 from locpipe.reductions.base import Reduction, State
 from locpipe.reductions.local_moments import LocalMoments, LocalMomentsState, exponents
 from locpipe.reductions.log_mass import LogMass, LogMassState

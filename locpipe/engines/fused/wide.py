@@ -66,12 +66,10 @@ _PASS_NS = {(True, False): 1.3, (True, True): 2.6, (False, False): 4.6, (False, 
 
 def tile_bytes(parts: Parts, need: Need) -> int:
     """Tiles of logs and weights, and the rows of a part made ready, in float64."""
-    row, columns = 8 * need.n_features, _padded(need.n_outputs) + 1
-    keys = 2 * min(need.n_keys * row, _KEY_BYTES) + 8 * columns * min(
-        need.n_keys, _KEY_BYTES // (row + 8 * need.n_outputs) + _PANEL_ROWS
-    )
-    queries = min(need.n_queries, _QUERIES) * (2 * row + 2 * 8 * columns)
-    return keys + queries + _TILE_BYTES
+    row, columns = 8 * need.n_features, 8 * _padded(need.n_outputs) + 8
+    n_keys = min(need.n_keys, max(_KEY_BYTES // (row + 8 * need.n_outputs), _KEY_ROWS))
+    n_queries = min(need.n_queries, _QUERIES)
+    return 2 * n_keys * (row + columns) + n_queries * (2 * row + 3 * columns) + _TILE_BYTES
 
 
 def _padded(n_columns: int) -> int:
@@ -79,11 +77,10 @@ def _padded(n_columns: int) -> int:
     return n_columns if n_columns <= 4 else -(-n_columns // 32) * 32
 
 
-_PANEL_ROWS = 64
-
-
 _KEY_BYTES = 16 * 2**20
 """Keys come in blocks of up to this size."""
+_KEY_ROWS = 4096
+"""Or of so many."""
 _QUERIES = 4096
 _TILE_BYTES = 12 * 512 * 2048
 

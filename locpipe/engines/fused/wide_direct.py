@@ -14,6 +14,7 @@ import numpy as np
 from numba import types
 
 from locpipe.engines.fused.compiled import compiled, in_any_order, in_order, prefer_wide_vectors
+from locpipe.engines.fused.memory import LINE
 from locpipe.engines.fused.panels import KEYS, STRIDE, Panel, panel_of, weights_of_panel
 from locpipe.engines.fused.wide_compiled import SUM, matrix, read_only
 from locpipe.engines.fused.wide_meet import meet
@@ -39,6 +40,7 @@ def fold_products(real: Any, values_panel: Panel | None, masked: bool) -> Any:
     weigh = _weigh(weights_of_panel(real, panel, values_panel is None, masked), real, panel)
     raise_level = _raise_level(panel)
     take, n_rows, lanes = _take(panel), panel.rows, panel.lanes
+    line = LINE // np.dtype(real).itemsize
 
     def fold(
         x: Any, y: Any, added: Any, rounding: Any, begin: int, end: int, allowed: Any, values: Any,
@@ -47,7 +49,9 @@ def fold_products(real: Any, values_panel: Panel | None, masked: bool) -> Any:
     ) -> None:  # fmt: skip
         wide, n_padded = x.shape[1] + moment.shape[1] >= _WIDE, x.shape[0] * n_rows
         most = min(_TOGETHER * n_rows if wide else n_rows, n_padded)
-        weights, base = np.empty((most, STRIDE), dtype=real), np.zeros(most, dtype=real)
+        room, base = np.empty(most * STRIDE + line, dtype=real), np.zeros(most, dtype=real)
+        skipped = (-room.ctypes.data // room.itemsize) % line
+        weights = room[skipped : skipped + most * STRIDE].reshape(most, STRIDE)
         sums, totals = np.empty((most, 4, lanes), dtype=real), (mass, squares, errors)
         for start in range(begin, end, KEYS):
             count = min(KEYS, end - start)

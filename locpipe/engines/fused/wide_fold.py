@@ -120,7 +120,7 @@ class _Sums:
     doubtful : int64 array (n_queries,)
         Pairs so far in which rounding would have shown.
     errors : float64 array (n_queries,)
-        Sum of ``w^2 v``, w a weight and v the variance of its log, in units of rtol squared.
+        Sum of ``w^2 v``, w a weight and v the variance of its log in squares of `Logs.unit`.
     """
 
     shift: Numbers
@@ -171,7 +171,9 @@ class _Sums:
         It is unless a mean has its values from afar, where logs err most: then all that a row has
         seen of some output is little.
         """
-        needed = np.maximum(np.sqrt(self.errors) / _BORNE, _SCARCE * self._added(before, logs))
+        needed = np.maximum(
+            logs.unit * np.sqrt(self.errors) / _BORNE, _SCARCE * self._added(before, logs)
+        )
         seen: Numbers = self.seen * values.usual >= needed
         left = np.flatnonzero(~seen)
         sizes = needed[left, None] * values.sizes

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from locpipe.engines.fused import wide_compiled as loops
+from locpipe.engines.fused.memory import aligned
 from locpipe.engines.fused.panels import KEYS, Panel, panel_of
 from locpipe.engines.fused.wide_direct import fold_products
 from locpipe.engines.fused.wide_profiles import take_logs
@@ -37,6 +38,7 @@ class Logs(Protocol):
 
     real: Any
     small: Any
+    unit: float
     in_range: bool
     added: Numbers
     constant: Numbers
@@ -86,19 +88,18 @@ class Linear:
         self._watch_rounding()
 
     def _watch_rounding(self) -> None:
-        """Variance of a log from rounding, in units of rtol squared.
+        """Variance of a log from rounding, in squares of a unit, that in what rtol has room for.
 
         A product of n terms errs by ``sqrt(n / 3)`` times half a unit in its last place, since its
         sum so far grows from 0 on; what is added to it is rounded too.
         """
-        unit = 0.25 * float(np.finfo(self.real).eps) / LOG2_E / self.rtol
-        n_terms = self.x.shape[1] + 16
         added = np.where(np.isfinite(self.added), self.added, 0.0).astype(np.float64)
+        self.rounding = (2 * added**2 + 1).astype(self.real)
+        self.terms = np.array([(self.x.shape[1] + 16) / 3], dtype=self.real)
         # Products in float64 of a kernel that is a product are all that there is.
         exact = self.is_dot and self.real is np.float64
-        self.rounding = (unit * unit * (2 * added**2 + 1) * (not exact)).astype(self.real)
-        terms = 0.0 if exact else unit * unit * n_terms / 3
-        self.terms = np.array([terms], dtype=self.real)
+        unit = 0.25 * float(np.finfo(self.real).eps) / LOG2_E / self.rtol
+        self.unit = 0.0 if exact else unit
 
     def keys_at(self, start: int) -> int:
         """Few at first: the rows may be better off another way."""
@@ -120,7 +121,8 @@ class Linear:
 
     def hopeless(self, sums: Any, n_seen: int, most: float) -> Numbers:
         """Those whose errors are too large; they are independent, so that variances add up."""
-        return np.asarray(sums.errors * n_seen > sums.mass**2 * len(self.rows.k))
+        errors = self.unit**2 * sums.errors
+        return np.asarray(errors * n_seen > sums.mass**2 * len(self.rows.k))
 
 
 def _in_whole_panels(allowed: Numbers, panel: Panel) -> Numbers:
@@ -136,7 +138,7 @@ def _ready(
 ) -> tuple[Numbers, Numbers]:
     """Rows centred and scaled, in panels, and their squares in float64, without the last factor."""
     n, d = data.shape
-    out, squares = np.zeros((-(-n // width), d, width), dtype=real), np.empty(n)
+    out, squares = aligned((-(-n // width), d, width), real), np.empty(n)
     source: Any = data.dtype.type
     loops.ready(source, real)(data, centre, factor, last, out, squares)
     return out, squares
@@ -146,6 +148,7 @@ class Radially:
     """Log profiles of squared distances, from products or from differences."""
 
     real: Any = np.float64
+    unit = 0.0
     in_range = True
 
     def __init__(

@@ -10,6 +10,7 @@ import numpy as np
 
 from locpipe.blocks import row_slices
 from locpipe.engines.fused import wide_compiled as loops
+from locpipe.engines.fused.memory import aligned
 from locpipe.engines.fused.panels import Panel
 from locpipe.engines.fused.wide_meet import panel_of_values
 from locpipe.engines.fused.wide_rows import Numbers
@@ -80,7 +81,7 @@ class Values:
         n, n_outputs = self.array.shape
         panel = panel_of_values(small, n_outputs)
         n_panels = -(-n_outputs // panel.columns)
-        out = np.zeros((n_panels, n, panel.columns), dtype=small)
+        out = aligned((n_panels, n, panel.columns), small)
         for p in range(n_panels):
             columns = self.array[:, p * panel.columns : (p + 1) * panel.columns]
             out[p, :, : columns.shape[1]] = columns

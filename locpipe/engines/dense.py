@@ -84,8 +84,9 @@ def fold(
     k: KeyBlock,
     kernel: Kernel | None = None,
     pairs: PairSource | None = None,
+    tile_keys: int = TILE_KEYS,
 ) -> State:
-    """`state` with the keys of a block folded in.
+    """`state` with the keys of a block folded in, so many at a time.
 
     Coordinates are widened to float64 first, so float32 data keeps its accuracy far from the
     origin; only a tile of pairs exists at any time.
@@ -98,7 +99,7 @@ def fold(
         return state
     _keep_freed_tiles()
     q, k = widen(q), widen(k)
-    tiles = [k.rows(columns) for columns in row_slices(k.n_rows, TILE_KEYS)]
+    tiles = [k.rows(columns) for columns in row_slices(k.n_rows, tile_keys)]
     if q.n_rows <= TILE_QUERIES:
         return _fold_tiles(reduction, state, q, tiles, kernel, pairs)
     xp = array_namespace(*state)

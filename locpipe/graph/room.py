@@ -34,10 +34,12 @@ _KEY_ROWS = 4_096
 """Or so many, lest queries are made ready too often."""
 _QUERY_ROWS, _QUERY_ROWS_OF_A_SOURCE = 4_096, 16_384
 """Queries of a block at most; more where each block reads all keys from a store."""
-_BLOCKS_PER_THREAD, _BLOCKS_OF_A_SHORT_CALL = 4, 2
-"""More of them share the work more evenly; what each one costs by itself shows in short calls."""
+_BLOCKS_PER_THREAD, _FEW_BLOCKS_PER_THREAD = 4, 2
+"""More of them share the work more evenly; what each one costs by itself shows in short calls, and
+in keys of many columns, which each makes ready."""
 _SHORT_SECONDS = 0.2
 """Per thread."""
+_WIDE = 512
 _RESULT_COPIES = 2
 """Results in float64, and once more while they are brought to their dtype."""
 _STATES_AT_A_MERGE = 9
@@ -89,7 +91,8 @@ class Room:
         base += place.compiler if chosen.compiles else 0
         footprint = Footprint.of(chosen, queries, keys, sizes)
         is_short = chosen.seconds() < _SHORT_SECONDS * place.pool
-        n_blocks = _BLOCKS_OF_A_SHORT_CALL if is_short else _BLOCKS_PER_THREAD
+        is_wide = sizes.n_features + sizes.n_outputs >= _WIDE
+        n_blocks = _FEW_BLOCKS_PER_THREAD if is_short or is_wide else _BLOCKS_PER_THREAD
         room = cls(_strategy(op, keys), place, sizes, footprint, base, n_blocks)
         return room._with_all_states() if _is_mirror(op, queries, keys, sizes) else room
 

@@ -183,21 +183,25 @@ def sizes_by_column(real: Any) -> Any:
 
 @lru_cache
 def least_shares(real: Any, small: Any) -> Any:
-    """``least_shares(values, factors, shares)``: the least ``|value| factor`` of each row, up to 1.
+    """``least_shares(values, factors, more, shares)``: of each row, but no more than 1.
 
-    Infinite factors are those of columns that do not count.
+    A share is ``|value| factor + more``.
     """
     one = real(1)
 
-    def look(values: Any, factors: Any, shares: Any) -> None:
-        for i in range(values.shape[0]):
-            least = one
-            for o in range(factors.size):
-                share = abs(values[i, o]) * factors[o]
-                least = share if share < least else least
-            shares[i] = least
+    @in_any_order
+    def least(row: Any, factors: Any, more: Any) -> Any:
+        prefer_wide_vectors()
+        highest = -one
+        for o in range(factors.size):
+            highest = larger(-(abs(row[o]) * factors[o] + more[o]), highest)
+        return -highest
 
-    kinds = read_only(real, 2), read_only(real, 1), from_dtype(np.dtype(small))[::1]
+    def look(values: Any, factors: Any, more: Any, shares: Any) -> None:
+        for i in range(values.shape[0]):
+            shares[i] = least(values[i], factors, more)
+
+    kinds = read_only(real, 2), *(read_only(real, 1),) * 2, from_dtype(np.dtype(small))[::1]
     return compiled(f"wide-shares-{real.__name__}-{small.__name__}", types.void(*kinds), look)
 
 

@@ -21,9 +21,9 @@ from locpipe.engines.fused.wide_meet import meet
 
 __all__ = ["fold_products"]
 
-_WIDE, _TOGETHER = 256, 4
-"""Of so many features and outputs, keys and values are met by some panels of rows at a time: they
-are too many for the caches to be read for each."""
+_WIDE, _TOGETHER = 256, 8
+"""Of so many features and outputs, keys and values are met by some panels of rows at a time, whose
+moments stay in a cache meanwhile: they are too many to be read for each."""
 _HIGHEST = -40.0
 """Weights of up to ``2 ** 40`` need no new level: their squares are numbers, with values too."""
 
@@ -53,22 +53,24 @@ def fold_products(real: Any, values_panel: Panel | None, masked: bool) -> Any:
         skipped = (-room.ctypes.data // room.itemsize) % line
         weights = room[skipped : skipped + most * STRIDE].reshape(most, STRIDE)
         sums, totals = np.empty((most, 4, lanes), dtype=real), (mass, squares, errors)
-        for start in range(begin, end, KEYS):
-            count = min(KEYS, end - start)
-            keys = (y, start, count, added, rounding, terms, allowed, start - begin)
+        stretch = max(end - begin, KEYS) if wide else KEYS
+        for far in range(begin, end, stretch):
             for first in range(0, n_padded, most):
                 n, n_there = min(most, mass.size - first), min(most, n_padded - first)
-                for r in range(n):
-                    i = first + r
-                    base[r] = shift[i] if shift[i] > -np.inf else 0.0
-                    factor[i] = 1.0
-                weigh(x, first, 0, n_there, keys, base, weights, sums)
-                for g in range(0, n_there, n_rows):
-                    rows = (first, g, min(g + n_rows, n))
-                    if raise_level(sums, base, shift, factor, totals, rows):
-                        weigh(x, first, g, g + n_rows, keys, base, weights, sums)
-                    take(sums, weights, totals, rows)
-                add(weights, start, count, values, shares, moment, seen, factor, first, n)
+                for start in range(far, min(far + stretch, end), KEYS):
+                    count = min(KEYS, end - start)
+                    keys = (y, start, count, added, rounding, terms, allowed, start - begin)
+                    for r in range(n):
+                        i = first + r
+                        base[r] = shift[i] if shift[i] > -np.inf else 0.0
+                        factor[i] = 1.0
+                    weigh(x, first, 0, n_there, keys, base, weights, sums)
+                    for g in range(0, n_there, n_rows):
+                        rows = (first, g, min(g + n_rows, n))
+                        if raise_level(sums, base, shift, factor, totals, rows):
+                            weigh(x, first, g, g + n_rows, keys, base, weights, sums)
+                        take(sums, weights, totals, rows)
+                    add(weights, start, count, values, shares, moment, seen, factor, first, n)
 
     keys = (*(read_only(real, 3),) * 2, *(read_only(real, 1),) * 2, types.int64, types.int64)
     values = read_only(real, 3), read_only(real, 1), matrix(np.float64)

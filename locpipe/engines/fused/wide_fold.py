@@ -36,6 +36,9 @@ _SCARCE = 2.0**-60
 _FEW_ROWS = 1 / 32
 """Share of the rows that the reference does as fast as others are compiled."""
 
+_FEW_PAIRS, _FEW_KEYS = 2**16, 4096
+"""What it does at a time."""
+
 Way = Callable[[Rows, Values | None], Logs]
 
 
@@ -101,7 +104,9 @@ def _again(job: Job, state: Any, rows: Rows, left: Numbers, ways: list[Way]) -> 
     """The states of some queries, another way."""
     some = rows.queries(left)
     if np.mean(left) < _FEW_ROWS:
-        return dense.fold(job.reduction, state, some.q_block, some.k_block, rows.parts.kernel)
+        n_keys = max(_FEW_PAIRS // len(some.q), dense.TILE_KEYS)
+        q, k, kernel = some.q_block, some.k_block, rows.parts.kernel
+        return dense.fold(job.reduction, state, q, k, kernel, tile_keys=min(n_keys, _FEW_KEYS))
     return _fold(job, state, some, ways)
 
 

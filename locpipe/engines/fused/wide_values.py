@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -88,12 +88,15 @@ class Values:
         return Packed(out, self.shares(small), panel)
 
     def shares(self, small: Any) -> Numbers:
-        """Of each key's values in the largest ones, the least share (n_keys,)."""
-        with np.errstate(divide="ignore"):
-            factors = np.where(self.sizes > 0, 1 / self.sizes.astype(np.float64), np.inf)
-        real: Any = self.sizes.dtype.type
+        """Of each key's values in the largest ones, the least share (n_keys,).
+
+        Outputs without values do not count.
+        """
+        none, real = self.sizes == 0, cast(Any, self.sizes.dtype.type)
+        factors = (1 / np.where(none, 1, self.sizes.astype(np.float64))).astype(real)
         shares = np.empty(len(self.array), dtype=small)
+        look: Any = loops.least_shares(real, small)
         for part in row_slices(len(shares), _ROWS):
             values = np.ascontiguousarray(self.array[part], dtype=real)
-            loops.least_shares(real, small)(values, factors.astype(real), shares[part])
+            look(values, factors, none.astype(real), shares[part])
         return shares

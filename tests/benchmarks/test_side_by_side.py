@@ -113,11 +113,17 @@ def test_pictures_that_are_not_there(
 
 def test_on_dask(benchmark, capsys, monkeypatch: pytest.MonkeyPatch) -> None:
     module = benchmark("on_dask")
-    monkeypatch.setattr(module, "on_cluster", module.on_threads)  # clusters have tests of their own
+
+    def threads(kind, *run):  # processes have tests of their own
+        return on_cluster("threads", *run)
+
+    on_cluster = module.on_cluster
+    monkeypatch.setattr(module, "on_cluster", threads)
     size = ["--keys", "300", "--seconds", "0.05", "--chunks", "3"]
     module.main([*size, "--engine", "dense"])
     lines = {row[0]: row for row in rows(capsys.readouterr().out)}
     assert float(lines["Dask, threads"][3]) < 1e-6
+    assert float(lines["cluster, processes"][3]) < 1e-6
 
 
 @pytest.fixture

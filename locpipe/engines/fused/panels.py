@@ -268,7 +268,7 @@ def _worth_a_square(v: _Vectors, w: Any, t: Any, real: Any) -> Any:
 
 @lru_cache
 def product_of_panel(real: Any, panel: Panel) -> Any:
-    """Weights (rows, STRIDE) times values (n, columns).
+    """Weights (rows, STRIDE) times values (n, columns), added to what is there.
 
     ``product_of_panel(n, weights, weights_at, values, values_at, out)``, `out` (rows, columns);
     where it may be called, see `weights_of_panel`.
@@ -286,7 +286,8 @@ def product_of_panel(real: Any, panel: Panel) -> Any:
         )  # fmt: skip
         for r, of_row in enumerate(sums):
             for c, total in enumerate(of_row):
-                v.store(total, out, r * panel.vectors + c)
+                at = r * panel.vectors + c
+                v.store(b.fadd(v.load(out, at), total), out, at)
 
     @intrinsic
     def product(

@@ -168,21 +168,22 @@ def _rise(real: Any) -> Any:
 
 @lru_cache
 def sizes_by_column(real: Any) -> Any:
-    """``sizes_by_column(values, most, total)``: the columns' sizes, beside what is there."""
+    """``sizes_by_column(values, most, total, squares)``: columns' sizes, beside what is there."""
 
-    def look(values: Any, most: Any, total: Any) -> None:
+    def look(values: Any, most: Any, total: Any, squares: Any) -> None:
         for i in range(values.shape[0]):
             for o in range(most.size):
                 size = abs(values[i, o])
                 most[o] = larger(size, most[o])
                 total[o] += size
+                squares[o] += np.float64(size) * size
 
-    signature = types.void(read_only(real, 2), from_dtype(np.dtype(real))[::1], SUM)
+    signature = types.void(read_only(real, 2), from_dtype(np.dtype(real))[::1], SUM, SUM)
     return compiled(f"wide-sizes-{real.__name__}", signature, look)
 
 
 @lru_cache
-def least_shares(real: Any, small: Any) -> Any:
+def least_shares(real: Any) -> Any:
     """``least_shares(values, factors, more, shares)``: of each row, but no more than 1.
 
     A share is ``|value| factor + more``.
@@ -201,8 +202,8 @@ def least_shares(real: Any, small: Any) -> Any:
         for i in range(values.shape[0]):
             shares[i] = least(values[i], factors, more)
 
-    kinds = read_only(real, 2), *(read_only(real, 1),) * 2, from_dtype(np.dtype(small))[::1]
-    return compiled(f"wide-shares-{real.__name__}-{small.__name__}", types.void(*kinds), look)
+    kinds = read_only(real, 2), *(read_only(real, 1),) * 2, types.float32[::1]
+    return compiled(f"wide-shares-{real.__name__}", types.void(*kinds), look)
 
 
 @lru_cache

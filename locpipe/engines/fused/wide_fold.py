@@ -29,8 +29,6 @@ _FEW, _SHARE, _MANY_ROWS = 32, 0.01, 0.25
 _ASKS = frozenset(512 * 2**i for i in range(20)) | {0}
 """A row with more doubtful pairs than a few and this share is better off another way, and all are
 where so many of the rows are."""
-_BORNE = 2.5
-"""Of the standard deviations that rtol has room for, those that an error of a mean may have."""
 _SCARCE = 2.0**-60
 """Share of the mass below which float32 has no numbers left for far keys."""
 _FEW_ROWS = 1 / 32
@@ -176,9 +174,7 @@ class _Sums:
         It is unless a mean has its values from afar, where logs err most: then all that a row has
         seen of some output is little.
         """
-        needed = np.maximum(
-            logs.unit * np.sqrt(self.errors) / _BORNE, _SCARCE * self._added(before, logs)
-        )
+        needed = np.maximum(logs.unit * np.sqrt(self.errors), _SCARCE * self._added(before, logs))
         seen: Numbers = self.seen * values.usual >= needed
         left = np.flatnonzero(~seen)
         sizes = needed[left, None] * values.sizes

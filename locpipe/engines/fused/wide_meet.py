@@ -14,6 +14,9 @@ __all__ = ["meet", "panel_of_values"]
 
 _FEW_COLUMNS = 4
 """Up to so many columns of values are met one by one."""
+_ADDED_UP = 64
+"""Products that one register adds up: rounding grows with their number, and where all are alike, as
+fast as it."""
 
 
 def panel_of_values(small: Any, n_columns: int) -> Panel:
@@ -71,7 +74,10 @@ def _in_panels(small: Any, panel: Panel) -> Any:
             begin, at = p * columns, (p * values.shape[1] + start) * columns
             last = min(columns, moment.shape[1] - begin)
             for g in range(0, n, rows):
-                product(count, weights, g * STRIDE, values, at, found)
+                found[:] = 0
+                for j in range(0, count, _ADDED_UP):
+                    n_keys, here = min(_ADDED_UP, count - j), at + j * columns
+                    product(n_keys, weights, g * STRIDE + j, values, here, found)
                 for r in range(g, min(g + rows, n)):
                     i, level = first + r, factor[first + r]
                     for o in range(last):

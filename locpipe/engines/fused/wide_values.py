@@ -18,6 +18,8 @@ from locpipe.engines.fused.wide_rows import Numbers
 __all__ = ["Packed", "Values", "no_values"]
 
 _ROWS = 2048
+_LEAST_SIZE = 1 / 4
+"""Of the largest value."""
 _SINGLE_RANGE = 1e15
 """Values of up to this size, and down to its inverse, may be kept in float32."""
 
@@ -42,34 +44,45 @@ class Values:
     array: Numbers
 
     @cached_property
-    def sizes(self) -> Numbers:
-        """Of the largest value of each output (n_outputs,)."""
+    def largest(self) -> Numbers:
+        """The largest size of each output's values (n_outputs,)."""
         return self._sizes[0]
 
     @cached_property
-    def _sizes(self) -> tuple[Numbers, Numbers]:
-        """The largest size of each output, and the sum of all (n_outputs,)."""
+    def sizes(self) -> Numbers:
+        """The usual size of each output's values (n_outputs,).
+
+        The root of their mean square, but no less than a share of the largest: rounding is
+        independent of values unless few of these are large.
+        """
+        largest, _, squares = self._sizes
+        return np.maximum(np.sqrt(squares / len(self.array)), _LEAST_SIZE * largest)
+
+    @cached_property
+    def _sizes(self) -> tuple[Numbers, Numbers, Numbers]:
+        """The largest size of each output, and the sums of sizes and squares (n_outputs,)."""
         real: Any = np.float32 if self.array.dtype == np.float32 else np.float64
         n_outputs = self.array.shape[1]
         largest, total = np.zeros(n_outputs, dtype=real), np.zeros(n_outputs)
+        squares = np.zeros(n_outputs)
         for part in row_slices(len(self.array), _ROWS):
             values = np.ascontiguousarray(self.array[part], dtype=real)
-            loops.sizes_by_column(real)(values, largest, total)
-        return largest, total
+            loops.sizes_by_column(real)(values, largest, total, squares)
+        return largest, total, squares
 
     @cached_property
     def usual(self) -> float:
-        """How much more of any output's largest size is usual than its key's least share."""
-        largest, total = self._sizes
-        some, shares = largest > 0, float(np.sum(self.shares(np.float64)))
+        """How much larger the mean share of any output is than that of each key's least one."""
+        total, some = self._sizes[1], self.largest > 0
+        shares = float(np.sum(self.shares))
         if not some.any() or shares == 0:
             return 0.0
-        return float(np.min(total[some] / largest[some])) / shares
+        return float(np.min(total[some] / self.sizes[some])) / shares
 
     @property
     def fit_single(self) -> bool:
         """Whether float32 may keep them."""
-        sizes = self.sizes
+        sizes = self.largest
         return bool(np.all((sizes > 1 / _SINGLE_RANGE) & (sizes < _SINGLE_RANGE) | (sizes == 0)))
 
     def rows(self, small: Any) -> Numbers:
@@ -85,18 +98,20 @@ class Values:
         for p in range(n_panels):
             columns = self.array[:, p * panel.columns : (p + 1) * panel.columns]
             out[p, :, : columns.shape[1]] = columns
-        return Packed(out, self.shares(small), panel)
+        # Float64 sees enough of them.
+        shares = self.shares if small is np.float32 else np.zeros(n)
+        return Packed(out, shares, panel)
 
-    def shares(self, small: Any) -> Numbers:
-        """Of each key's values in the largest ones, the least share (n_keys,).
+    @cached_property
+    def shares(self) -> Numbers:
+        """Of each key's values in the usual sizes, the least share, float32 (n_keys,).
 
-        Outputs without values do not count.
+        Outputs without values do not count, nor do shares above 1.
         """
-        none, real = self.sizes == 0, cast(Any, self.sizes.dtype.type)
-        factors = (1 / np.where(none, 1, self.sizes.astype(np.float64))).astype(real)
-        shares = np.empty(len(self.array), dtype=small)
-        look: Any = loops.least_shares(real, small)
+        none, real = self.largest == 0, cast(Any, self.largest.dtype.type)
+        factors = (1 / np.where(none, 1, self.sizes)).astype(real)
+        shares = np.empty(len(self.array), dtype=np.float32)
         for part in row_slices(len(shares), _ROWS):
             values = np.ascontiguousarray(self.array[part], dtype=real)
-            look(values, factors, none.astype(real), shares[part])
+            loops.least_shares(real)(values, factors, none.astype(real), shares[part])
         return shares

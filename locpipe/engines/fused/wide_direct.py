@@ -21,7 +21,7 @@ from locpipe.engines.fused.wide_meet import meet
 
 __all__ = ["fold_products"]
 
-_WIDE, _TOGETHER = 256, 8
+_WIDE, _TOGETHER = 256, 4
 """Of so many features and outputs, keys and values are met by some panels of rows at a time, whose
 moments stay in a cache meanwhile: they are too many to be read for each."""
 _HIGHEST = -40.0

@@ -321,3 +321,21 @@ def test_what_is_not_served():
     assert refused(K.DotProduct() * M.Causal(), LogMass()) is None
     assert "dense" in refused(K.Gaussian(1.0), LocalMoments(1, (1.0,) * 20))
     assert "own kernels" in refused(K.Gaussian(1.0, metric="manhattan"), LogMass())
+
+
+@pytest.mark.parametrize("kernel", [K.DotProduct(0.01), K.Cauchy(30.0)], ids=repr)
+def test_many_keys_alike(kernel):
+    """Where all weights are equal, all roundings of a sum go the same way."""
+    q, k = blocks(16, n=(100, 1024), n_outputs=17)
+    keys, values = (np.repeat(rows[:2], 512, axis=0) for rows in (k.data, np.abs(k.values)))
+    agree(q, KeyBlock(keys, values=values), kernel, 1e-6)
+
+
+def test_labels_of_far_keys_under_kernels_that_are_no_products():
+    """Weights of 2 to the minus 50 are right to rtol too, each alone in its column."""
+    rng = np.random.default_rng(0)
+    given = {"k_bandwidth": rng.uniform(0.5, 2, 700)}
+    q, k = blocks(16, n=(60, 700), **given)
+    labels = np.eye(100, dtype=np.float32)[rng.integers(0, 100, 700)]
+    labelled = KeyBlock(k.data, values=labels, bandwidth=k.bandwidth)
+    agree(q, labelled, K.Gaussian(0.5), 1e-6)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from math import factorial, log
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from llvmlite import ir
@@ -72,25 +72,25 @@ def polynomial(coefficients: Sequence[float], real: Any) -> Any:
 
 
 @lru_cache(maxsize=64)
-def two_to_minus(real: Any) -> Any:
+def two_to_minus(real: Any, given: Any = None) -> Any:
     """``2^-t`` for ``t >= 0``; ``2^-FLOOR`` beyond the floor.
 
     ``-t = n + r`` with a whole n and ``|r| <= 1/2``; ``2^r`` is a polynomial, n goes into the
-    exponent's bits.
+    exponent's bits.  A t of another type, `given`, is rounded to `real` after n is taken out of it.
     """
     # Sums of integers of 32 bits are of 64 in Numba, so each is made a word again.
-    word: Any = _WORD[real]
-    floor = real(FLOOR[real])
+    given, word = given or real, cast(Any, _WORD[real])
+    floor = given(FLOOR[real])
     shift = word(_MANTISSA[real])
-    rounder = real(1.5 * 2.0 ** _MANTISSA[real])
+    rounder = given(1.5 * 2.0 ** _MANTISSA[given])
     fraction = polynomial(power_coefficients(real), real)
 
     @in_order
     def power(t: Any) -> Any:
         t = min(t, floor)
         rounded = rounder - t
-        r = (rounder - rounded) - t
-        return _from_bits(word(_bits_of(fraction(r)) + word(_bits_of(rounded) << shift)))
+        r = real((rounder - rounded) - t)
+        return _from_bits(word(_bits_of(fraction(r)) + word(word(_bits_of(rounded)) << shift)))
 
     return power
 

@@ -90,7 +90,7 @@ def _weights_of_row(real: Any, small: Any, with_squares: bool) -> Any:
 
     The logs are `real` numbers, the weights `small` ones.
     """
-    power, least, zero = two_to_minus(small), small(FLOOR[small]), small(0)
+    power, least, zero = two_to_minus(small, real), small(FLOOR[small]), small(0)
     # Squares below the least normal number would be slow, and nothing beside that of the largest.
     least_squared, in_place = least / small(2), real is small
 
@@ -99,7 +99,7 @@ def _weights_of_row(real: Any, small: Any, with_squares: bool) -> Any:
         prefer_wide_vectors()
         mass, squares = zero, zero
         for j in range(row.size):
-            t = small(base - (row[j] + added[j]))
+            t = base - (row[j] + added[j])
             w = power(t)
             w = w if t < least else zero
             # Two names for one array would keep the loop from using vectors.

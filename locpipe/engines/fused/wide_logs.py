@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from locpipe.blocks import row_slices
 from locpipe.engines.fused import wide_compiled as loops
 from locpipe.engines.fused.memory import aligned
 from locpipe.engines.fused.panels import KEYS, Panel, panel_of
@@ -31,6 +32,9 @@ _BLOCKED = 384
 """Terms of a product that BLAS sums in one go."""
 _TILE_KEYS_OF_MANY_OUTPUTS, _MANY_OUTPUTS = 2048, 256
 _MOST_KEYS = 4096
+_ADDED_UP = {np.float32: 48, np.float64: _MOST_KEYS}
+"""Products that BLAS adds up: rounding grows with their number, and where all are alike, as fast as
+it."""
 
 
 class Logs(Protocol):
@@ -200,8 +204,15 @@ class Radially:
         weigh = loops.weigh(self.real, self.small, sums.no_moment)
         weigh(logs, weights, self.added[columns], *state)
         if self.values is not None:
-            product = (logs if self.real is self.small else weights) @ self.values[columns]
-            loops.accumulate(self.small)(sums.moment, sums.factor, product)
+            self._meet(logs if self.real is self.small else weights, columns, sums)
+
+    def _meet(self, weights: Numbers, columns: slice, sums: Any) -> None:
+        """Add products of weights and values to the moments."""
+        assert self.values is not None
+        values, accumulate = self.values[columns], loops.accumulate(self.small)
+        for keys in row_slices(len(values), _ADDED_UP[self.small]):
+            accumulate(sums.moment, sums.factor, weights[:, keys] @ values[keys])
+            sums.factor[:] = 1
 
     def hopeless(self, sums: Any, n_seen: int, most: float) -> Numbers:
         """Those of many doubtful pairs."""

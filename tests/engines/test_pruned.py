@@ -147,9 +147,8 @@ def test_values_that_are_nothing_nearby() -> None:
 @pytest.mark.parametrize("rtol", [1e-6, 1e-10])
 def test_values_of_any_size(rtol: float) -> None:
     x, v = _sizes(np.float64)
-    near = x[:100] + np.array(
-        [6.0, 0.0, 0.0]
-    )  # masses of 1e-100 to 1e-8, which times the values are 0
+    # Masses of 1e-100 to 1e-8, which times the values are 0.
+    near = x[:100] + np.array([6.0, 0.0, 0.0])
     q = QueryBlock(np.concatenate([x[:100], near, x[:100] + 20.0]))
     for kernel in (lp.kernels.Exponential(0.05), lp.kernels.Logistic(0.1), KERNELS["gaussian"]):
         true = WeightedMean(1).finalize(

@@ -144,24 +144,6 @@ def test_values_that_are_nothing_nearby() -> None:
             check(kernel, QueryBlock(x[:200]), KeyBlock(x, values=v))
 
 
-@pytest.mark.parametrize("rtol", [1e-6, 1e-10])
-def test_values_of_any_size(rtol: float) -> None:
-    x, v = _sizes(np.float64)
-    # Masses of 1e-100 to 1e-8, which times the values are 0.
-    near = x[:100] + np.array([6.0, 0.0, 0.0])
-    q = QueryBlock(np.concatenate([x[:100], near, x[:100] + 20.0]))
-    for kernel in (lp.kernels.Exponential(0.05), lp.kernels.Logistic(0.1), KERNELS["gaussian"]):
-        true = WeightedMean(1).finalize(
-            dense_state(WeightedMean(1), q, KeyBlock(x, values=v), kernel), np.nan
-        )[0]
-        for power in (-300, -306, 300):
-            k = KeyBlock(x, values=v * 10.0**power)
-            state = state_of(Pruned(rtol, kernel, WeightedMean(1)), q, k)
-            found = WeightedMean(1).finalize(state, np.nan)[0] / 10.0**power
-            assert (abs(found - true) <= rtol * abs(v).max()).all()
-            assert (found != 0).all()
-
-
 def test_values_that_cancel() -> None:
     x, _ = _sizes(np.float64)
     twice = np.concatenate([x, x])

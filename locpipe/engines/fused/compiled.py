@@ -46,7 +46,7 @@ as_written = njit(**_INNER)
 """Compile steps whose every rounding matters."""
 
 
-def compiled(name: str, signature: Any, function: Callable[..., Any], **more: Any) -> Any:
+def compiled(name: str, signature: Any, function: Callable[..., Any]) -> Any:
     """`function` compiled for one signature, from the cache where it is there.
 
     Parameters
@@ -56,11 +56,9 @@ def compiled(name: str, signature: Any, function: Callable[..., Any], **more: An
     signature : numba signature
     function : callable
         May close over numbers, dtypes and other compiled functions.
-    **more
-        Further options of `numba.njit`.
     """
     function.__qualname__ = name
-    options = _INNER | {"no_cpython_wrapper": False} | more
+    options = _INNER | {"no_cpython_wrapper": False}
     dispatcher = kept(njit(nogil=True, fastmath=_SUMS, **options)(function))
     dispatcher.compile(signature)
     dispatcher.disable_compile()

@@ -10,22 +10,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from locpipe.engines.pruned.entry import call_log_weight, inlined
+from locpipe.engines.fused.compiled import as_written
+from locpipe.engines.pruned.entry import call_log_weight
 
-__all__ = [
-    "Rule",
-    "Tree",
-    "box_gap",
-    "degree_of",
-    "log_weight",
-    "near_and_far",
-    "nearest_leaves",
-    "reach",
-    "row_gap",
-]
+__all__ = ["Rule", "box_gap", "degree_of", "in_order", "log_weight", "reach", "row_gap", "totals"]
 
 _SLACK = 1 + 1e-9
 """Room for the rounding of squared distances."""
+_BINS = 64
 _FLOOR = 1e-200
 """A local mean of sizes below this part of the largest counts as that: nothing is 0 for certain."""
 
@@ -43,145 +35,131 @@ class Rule(NamedTuple):
         Whether the second quantity is the squared weights.
     size : float64 array (n_quantities,)
         Values are divided by their largest size, 0 where there is none; 1 for weights.
-    log_total : float64 array (n_quantities,)
-        Logs of the quantities of all keys.
     log_share : float
         Log of the part of a quantity that may be skipped in one way.
     peak : float
         Log of the largest sample weight.
-    log_weight : int
-        Address of the profile's function.
+    care : float
+        A quantity must be larger than this times the square root of its doubt to be summed in
+        float32; infinite where nothing is.
+    log_weight, sums, sums32 : int
+        Addresses of the profile's functions.
     compact : bool
         Whether the profile has an edge.
+    closed : bool
+        Whether sums of 0 are true in float64: a compact profile, and no tiny weights or values.
     """
 
     scale: Any
     power: Any
     squares: Any
     size: Any
-    log_total: Any
     log_share: Any
     peak: Any
+    care: Any
     log_weight: Any
+    sums: Any
+    sums32: Any
     compact: Any
+    closed: Any
 
 
-class Tree(NamedTuple):
-    """The nodes of a `Forest` as the compiled loops take them.
-
-    Attributes
-    ----------
-    nodes : int64 array (n_nodes, 3)
-        Right child, first key, and the key after the last.
-    boxes : float64 array (n_nodes, 2 n_features)
-        Least and largest coordinates.
-    shares : float64 array (n_nodes, n_quantities + 1)
-        The parts of the quantities that lie below a node, and the largest weight there over that
-        of all keys.
-    roots : int64 array (n_trees,)
-    """
-
-    nodes: Any
-    boxes: Any
-    shares: Any
-    roots: Any
-
-
-@inlined
-def box_gap(boxes: Any, node: Any, others: Any, other: Any, scale: Any) -> Any:
+@as_written
+def box_gap(low: Any, high: Any, other_low: Any, other_high: Any, scale: Any) -> Any:
     """Squared distance between two boxes."""
-    total, d = 0.0, scale.shape[0]
-    for j in range(d):
-        below = others[other, j] - boxes[node, d + j]
-        above = boxes[node, j] - others[other, d + j]
-        side = max(0.0, max(below, above)) / scale[j]
+    total = 0.0
+    for j in range(low.shape[0]):
+        side = max(0.0, other_low[j] - high[j], low[j] - other_high[j]) / scale[j]
         total += side * side
     return total
 
 
-@inlined
-def row_gap(boxes: Any, node: Any, rows: Any, row: Any, scale: Any) -> Any:
+@as_written
+def row_gap(row: Any, low: Any, high: Any, scale: Any) -> Any:
     """Squared distance between a row and a box."""
-    total, d = 0.0, scale.shape[0]
-    for j in range(d):
-        below = rows[row, j] - boxes[node, d + j]
-        side = max(0.0, max(below, boxes[node, j] - rows[row, j])) / scale[j]
+    total = 0.0
+    for j in range(row.shape[0]):
+        side = max(0.0, low[j] - row[j], row[j] - high[j]) / scale[j]
         total += side * side
     return total
 
 
-@inlined
-def near_and_far(tree: Any, node: Any, others: Any, other: Any, scale: Any) -> Any:
-    """The children of a node, the one nearer to a box first."""
-    near, far = node + 1, tree.nodes[node, 0]
-    gap = box_gap(tree.boxes, near, others, other, scale)
-    if box_gap(tree.boxes, far, others, other, scale) < gap:
-        near, far = far, near
-    return near, far
-
-
-def nearest_leaves(tree: Tree, boxes: Any, scale: Any) -> Any:
-    """A leaf near each box: of each tree the one found by going to the nearer child."""
-    best, leaves = np.full(len(boxes), np.inf), np.zeros(len(boxes), np.int64)
-    for root in tree.roots:
-        nodes = np.full(len(boxes), root)
-        while (inner := tree.nodes[nodes, 0] >= 0).any():
-            near, far, there = nodes[inner] + 1, tree.nodes[nodes[inner], 0], boxes[inner]
-            nearer = _gaps(tree.boxes[near], there, scale) <= _gaps(tree.boxes[far], there, scale)
-            nodes[inner] = np.where(nearer, near, far)
-        gaps = _gaps(tree.boxes[nodes], boxes, scale)
-        leaves = np.where(gaps < best, nodes, leaves)
-        best = np.minimum(gaps, best)
-    return leaves
-
-
-def _gaps(boxes: Any, others: Any, scale: Any) -> Any:
-    """Squared distances between boxes, one by one."""
-    d = len(scale)
-    sides = np.maximum(others[:, :d] - boxes[:, d:], boxes[:, :d] - others[:, d:]) / scale
-    return (np.maximum(sides, 0.0) ** 2).sum(axis=1)
-
-
-@inlined
+@as_written
 def degree_of(rule: Any, j: Any) -> Any:
     """Power of the weights in a quantity."""
     return 2.0 if j > 0 and rule.squares else 1.0
 
 
-@inlined
-def _log_spare(rule: Any, least: Any, row: Any, shift: Any, rest: Any) -> Any:
+@as_written
+def _log_spare(rule: Any, least: Any, shift: Any, log_total: Any) -> Any:
     """Log of the weight that may be lost by every key of these totals."""
     spare = np.inf
-    for j in range(least.shape[1]):
-        some, degree = max(least[row, j], _FLOOR * least[row, 0]) * rule.size[j], degree_of(rule, j)
-        if rest[j] > 0:
+    for j in range(least.shape[0]):
+        some, degree = max(least[j], _FLOOR * least[0]) * rule.size[j], degree_of(rule, j)
+        if log_total[j] > -np.inf:
             log_some = math.log(some) + degree * shift if some > 0 else -np.inf
-            log_total = rule.log_total[j] + math.log(rest[j])
-            spare = min(spare, (rule.log_share + log_some - log_total) / degree)
+            spare = min(spare, (rule.log_share + log_some - log_total[j]) / degree)
     return spare
 
 
-@inlined
-def reach(rule: Any, least: Any, row: Any, shift: Any, rest: Any) -> Any:
+@as_written
+def reach(rule: Any, least: Any, shift: Any, log_total: Any) -> Any:
     """Squared distance from which on a row may do without keys, hardly too large.
 
-    ``least[row]`` are lower bounds of the row's quantities at ``exp(shift)`` over `Rule.size`,
-    `rest` the parts of all quantities that the keys have.
+    `least` (n_quantities,) are lower bounds of the row's quantities at ``exp(shift)`` over
+    `Rule.size`, `log_total` the log totals of the keys.
     """
-    spare = _log_spare(rule, least, row, shift, rest)
+    spare = _log_spare(rule, least, shift, log_total)
     near, far = 0.0, 1.0
-    while far <= 1e300 and log_weight(rule, far) > spare:
+    while log_weight(rule, far) > spare:
         near, far = far, 4.0 * far
+        if far > 1e300:
+            return np.inf
     for _ in range(12):
         middle = 0.5 * (near + far)
         if log_weight(rule, middle) > spare:
             near = middle
         else:
             far = middle
-    return far * _SLACK if far <= 1e300 else np.inf
+    return far * _SLACK
 
 
-@inlined
+@as_written
 def log_weight(rule: Any, x: Any) -> Any:
     """Log weight over that at distance 0."""
     return call_log_weight(rule.log_weight, (x, rule.power))
+
+
+@as_written
+def totals(forest: Any, nodes: Any) -> Any:
+    """Logs of the quantities below some nodes."""
+    n = forest.log_total.shape[1]
+    log_total = np.full(n, -np.inf)
+    for j in range(n):
+        peak, total = -np.inf, 0.0
+        for node in nodes:
+            peak = max(peak, forest.log_total[node, j])
+        if peak > -np.inf:
+            for node in nodes:
+                total += math.exp(forest.log_total[node, j] - peak)
+            log_total[j] = peak + math.log(total)
+    return log_total
+
+
+@as_written
+def in_order(gaps: Any) -> Any:
+    """Places of `gaps`, the small ones first, up to a 64th of the largest."""
+    bins, first = np.empty(gaps.size, np.int64), np.zeros(_BINS + 1, np.int64)
+    widest = 0.0
+    for gap in gaps:
+        widest = max(widest, gap)
+    for i in range(gaps.size):
+        bins[i] = int((_BINS - 1) * (gaps[i] / widest)) if widest > 0 else 0
+        first[bins[i] + 1] += 1
+    for b in range(_BINS):
+        first[b + 1] += first[b]
+    order = np.empty(gaps.size, np.int64)
+    for i in range(gaps.size):
+        order[first[bins[i]]] = i
+        first[bins[i]] += 1
+    return order

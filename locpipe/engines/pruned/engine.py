@@ -111,15 +111,8 @@ class Pruned:
         profile = profile_of(parts.core, d)
         ids = row_ids(q) if parts.masks else np.empty(0, np.int64)
         sums, size, shift = quantities(summary, profile, self._scale(d), q.data, ids, self.rtol)
-        sums, shift = self._raised(sums, shift)
         shift = np.where(sums[:, 0] > 0, shift + parts.log_factor + profile.log_peak, -np.inf)
         return self._state(summary, shift, sums, size), np.zeros(q.n_rows, dtype=bool)
-
-    def _raised(self, sums: Array, shift: Array) -> tuple[Array, Array]:
-        """No small masses: times tiny values they would be 0."""
-        exponents = np.minimum(np.frexp(sums[:, :1])[1], 0)
-        powers = exponents * np.arange(1, 3) if isinstance(self.reduction, LogMass) else exponents
-        return np.ldexp(sums, -powers), shift + exponents[:, 0] * np.log(2.0)
 
     def _state(self, summary: Any, shift: Array, sums: Array, size: Array) -> State:
         if isinstance(self.reduction, LogMass):

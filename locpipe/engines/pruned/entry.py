@@ -1,49 +1,26 @@
 """Compiled functions that stand alone, of this folder.
 
 The walk over trees is one function for all profiles; what depends on the profile is handed to it
-as addresses, so that a new kernel costs a second to compile and not five.
-
-Compiling takes as long as there are functions, arguments that are arrays, and counts of references
-to them.  So helpers are `inlined`, and entries count none: they get all memory from their caller.
+as addresses, so that a new kernel costs a second to compile and not ten.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache, wraps
-from threading import RLock
 from typing import Any
 
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
-from numba.np.arrayobj import make_array, populate_array
 
 from locpipe.engines.fused.compiled import compiled
 
-__all__ = ["address_of", "as_numbers", "call_log_weight", "call_sums", "entry", "inlined", "once"]
-
-inlined = njit(inline="always")
-"""Copy the function into those that call it, before types are looked at."""
-
-_LOCK = RLock()
-
-
-def once(build: Callable[..., Any]) -> Callable[..., Any]:
-    """What `build` gives for hashable arguments is built once, though threads ask together."""
-    kept = lru_cache(maxsize=256)(build)
-
-    @wraps(build)
-    def alone(*arguments: Any) -> Any:
-        with _LOCK:
-            return kept(*arguments)
-
-    return alone
+__all__ = ["address_of", "call_log_weight", "call_sums", "entry"]
 
 
 def entry(name: str, signature: Any, function: Callable[..., Any]) -> Any:
     """`function` compiled for a signature; the name says what its closure holds."""
-    return compiled(f"pruned_{name}", signature, function, _nrt=False)
+    return compiled(f"pruned_{name}", signature, function)
 
 
 def address_of(function: Any) -> int:
@@ -69,33 +46,6 @@ def _caller(result: Any) -> Any:
         return result(types.int64, arguments), generate
 
     return call
-
-
-@intrinsic
-def as_numbers(context: Any, memory: Any, first: Any, dtype: Any) -> Any:
-    """Rows of an array of bytes as numbers: what `view` does, at a tenth of its compiling."""
-    kind = memory.copy(dtype=dtype.dtype)
-
-    def generate(target: Any, builder: Any, signature: Any, given: Any) -> Any:
-        source = make_array(memory)(target, builder, given[0])
-        numbers = make_array(kind)(target, builder)
-        size = target.get_constant(types.intp, kind.dtype.bitwidth // 8)
-        shape, strides = (
-            cgutils.unpack_tuple(builder, sides) for sides in (source.shape, source.strides)
-        )
-        place = builder.gep(source.data, [builder.mul(given[1], strides[0])])
-        populate_array(
-            numbers,
-            data=builder.bitcast(place, numbers.data.type),
-            shape=[*shape[:-1], builder.udiv(shape[-1], size)],
-            strides=[*strides[:-1], size],
-            itemsize=size,
-            meminfo=source.meminfo,
-            parent=source.parent,
-        )
-        return numbers._getvalue()
-
-    return kind(memory, types.intp, dtype), generate
 
 
 call_log_weight = _caller(types.float64)

@@ -6,130 +6,90 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import typeof, types
 
-from locpipe.engines.pruned.bounds import box_gap, degree_of, log_weight, near_and_far, reach
-from locpipe.engines.pruned.entry import entry, inlined, once
-from locpipe.engines.pruned.leaves import leaver
+from locpipe.engines.fused.compiled import as_written
+from locpipe.engines.pruned.bounds import degree_of, log_weight, reach, row_gap, totals
+from locpipe.engines.pruned.leaves import first_of, scaled
+from locpipe.engines.pruned.walk import children_first
 
-__all__ = ["answer_rows"]
-
-
-def answer_rows(*arguments: Any) -> None:
-    """Sums of rows at ``exp(shift)``; the shift: the largest log weight, ``-inf`` of none.
-
-    Parameters
-    ----------
-    arguments
-        ``(tree, rule, groups, waiting, keys, log_weights, mask, logs, rest, found, shifts)``:
-        groups of one row, memory for nodes and (1, leaf) for logs, and a 1 per quantity.
-    """
-    _compiled(tuple(typeof(argument) for argument in arguments))(*arguments)
+__all__ = ["answer_row"]
 
 
-@once
-def _compiled(kinds: tuple[Any, ...]) -> Any:
-    masked = isinstance(kinds[6], types.BaseNamedTuple)
-    return entry(f"far_{masked}", types.void(*kinds), _answering(leaver(masked)))
+@as_written
+def answer_row(forest: Any, rule: Any, row: Any, span: Any, sums: Any) -> Any:
+    """Sums of one row at ``exp(shift)``; the shift: the largest log weight, ``-inf`` of none."""
+    everything, least = totals(forest, forest.roots), np.zeros(sums.size)
+    depth, shift, limit = forest.roots.size, -np.inf, np.inf
+    waiting = np.empty(depth + 64, np.int64)
+    for i in range(depth):
+        waiting[i] = forest.roots[i]
+    for j in range(sums.size):
+        sums[j] = 0.0
+    while depth:
+        depth -= 1
+        node = waiting[depth]
+        if row_gap(row, forest.low[node], forest.high[node], rule.scale) > limit:
+            continue
+        if forest.right[node] >= 0:
+            near, far = children_first(forest, node, row, row, rule.scale)
+            waiting[depth], waiting[depth + 1] = far, near
+            depth += 2
+            continue
+        logs = _log_weights(forest, rule, row, span, node)
+        shift = _add(forest, rule, logs, node, shift, sums, least)
+        if shift > -np.inf:
+            limit = reach(rule, least, shift, everything)
+    return shift
 
 
-def _answering(leave: Any) -> Any:
-    """The loop over rows, with what leaves keys out."""
-
-    def answer(
-        tree: Any,
-        rule: Any,
-        groups: Any,
-        waiting: Any,
-        keys: Any,
-        log_weights: Any,
-        mask: Any,
-        logs: Any,
-        rest: Any,
-        found: Any,
-        shifts: Any,
-    ) -> None:
-        for row in range(groups.boxes.shape[0]):
-            depth, shift, limit = tree.roots.size, -np.inf, np.inf
-            for i in range(depth):
-                waiting[i] = tree.roots[i]
-            while depth > 0:
-                depth -= 1
-                node = waiting[depth]
-                if box_gap(tree.boxes, node, groups.boxes, row, rule.scale) > limit:
-                    continue
-                if tree.nodes[node, 0] >= 0:
-                    near, far = near_and_far(tree, node, groups.boxes, row, rule.scale)
-                    waiting[depth], waiting[depth + 1] = far, near
-                    depth += 2
-                    continue
-                _load_logs(tree, rule, groups, row, keys, log_weights, node, logs)
-                leave(mask, tree.nodes[node, 1], tree.nodes[node, 2], row, logs, -np.inf)
-                shift = _add(tree, rule, keys, node, row, logs, shift, found)
-                if shift > -np.inf:
-                    limit = reach(rule, found.least, row, shift, rest)
-            shifts[row] = shift
-
-    return answer
-
-
-@inlined
-def _load_logs(
-    tree: Any,
-    rule: Any,
-    groups: Any,
-    row: Any,
-    keys: Any,
-    log_weights: Any,
-    leaf: Any,
-    logs: Any,
-) -> None:
-    start, stop = tree.nodes[leaf, 1], tree.nodes[leaf, 2]
+@as_written
+def _log_weights(forest: Any, rule: Any, row: Any, span: Any, leaf: Any) -> Any:
+    start, stop = forest.start[leaf], forest.stop[leaf]
+    logs = np.empty(stop - start)
     for i in range(start, stop):
-        logs[0, i - start] = log_weight(rule, _squared(keys.data, i, groups.data, row, rule))
-        if log_weights.size > 0:
-            logs[0, i - start] += log_weights[i]
+        logs[i - start] = log_weight(rule, _squared(forest, rule, row, i))
+        if forest.log_weight.size:
+            logs[i - start] += forest.log_weight[i]
+    place = first_of(forest.by_id, span[0], span[1], start)
+    while place < span[1] and forest.by_id[place] < stop:
+        logs[forest.by_id[place] - start] = -np.inf
+        place += 1
+    return logs
 
 
-@inlined
-def _squared(data: Any, i: Any, rows: Any, row: Any, rule: Any) -> Any:
+@as_written
+def _squared(forest: Any, rule: Any, row: Any, i: Any) -> Any:
     """Squared distance of key i; of profiles with an edge as the reference has it, to the bit."""
     largest, total = 1.0, 0.0
     if rule.compact:
-        largest = 0.0
-        for h in rule.scale:
-            largest = max(largest, h)
-    for j in range(rule.scale.size):
-        gap = (rows[row, j] - data[j, i]) / (rule.scale[j] / largest)
+        largest = max(rule.scale)
+    for j in range(row.size):
+        gap = (row[j] - forest.data[j, i]) / (rule.scale[j] / largest)
         total += gap * gap
-    if rule.compact:
-        u = math.sqrt(total) / largest
-        total = u * u
-    return total
+    if not rule.compact:
+        return total
+    u = math.sqrt(total) / largest
+    return u * u
 
 
-@inlined
-def _add(
-    tree: Any, rule: Any, keys: Any, leaf: Any, row: Any, logs: Any, shift: Any, found: Any
-) -> Any:
+@as_written
+def _add(forest: Any, rule: Any, logs: Any, leaf: Any, shift: Any, sums: Any, least: Any) -> Any:
     """Add a leaf's keys; the new shift."""
-    start, n, peak = tree.nodes[leaf, 1], tree.nodes[leaf, 2] - tree.nodes[leaf, 1], shift
-    for i in range(n):
-        peak = max(peak, logs[0, i])
-    if peak > -np.inf:
-        for j in range(rule.size.size):
-            factor = math.exp(degree_of(rule, j) * (shift - peak))
-            found.sums[row, j] *= factor
-            found.least[row, j] *= factor
-        for i in range(n):
-            w = math.exp(logs[0, i] - peak)
-            for j in range(rule.size.size):
-                term = w
-                if j > 0 and rule.squares:
-                    term = w * w
-                elif j > 0:
-                    size = rule.size[j]
-                    term = w * (keys.values[j - 1, start + i] / size if size > 0 else 0.0)
-                found.sums[row, j] += term
-                found.least[row, j] += abs(term)
+    peak = shift
+    for log_w in logs:
+        peak = max(peak, log_w)
+    if peak == -np.inf:
+        return peak
+    for j in range(sums.size):
+        factor = math.exp(degree_of(rule, j) * (shift - peak))
+        sums[j] *= factor
+        least[j] *= factor
+    for i in range(logs.size):
+        w = math.exp(logs[i] - peak)
+        for j in range(sums.size):
+            term = w
+            if j > 0:
+                term *= w if rule.squares else scaled(forest, rule, j, forest.start[leaf] + i)
+            sums[j] += term
+            least[j] += abs(term)
     return peak

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba import types
 
 from locpipe.blocks import KeyBlock, row_ids
+from locpipe.engines.pruned.entry import entry
 from locpipe.engines.pruned.kd import order_in_blocks
 
 __all__ = ["Forest", "grow", "join"]
@@ -227,18 +231,22 @@ def _log_sums(blocks: Any, logs: Any) -> tuple[Any, Any]:
         total[leaves] = guard + np.log(
             np.add.reduceat(np.exp(logs - np.repeat(guard, sizes)), starts)
         )
-    _fill_up(blocks.right, peak, total)
+    _fill_up()(blocks.right, peak, total)
     return peak, total
 
 
-def _fill_up(right: Any, peak: Any, total: Any) -> None:
-    """From leaves to the root, level by level."""
-    levels, nodes = [], np.zeros(1, np.int64)
-    while nodes.size:
-        parents = nodes[right[nodes] >= 0]
-        levels.append(parents)
-        nodes = np.concatenate([parents + 1, right[parents]])
-    for parents in reversed(levels):
-        a, b = parents + 1, right[parents]
-        peak[parents] = np.maximum(peak[a], peak[b])
-        total[parents] = np.logaddexp(total[a], total[b])
+@lru_cache(maxsize=1)
+def _fill_up() -> Any:
+    return entry("fill_up", types.void(types.int64[::1], *(types.float64[::1],) * 2), _fill)
+
+
+def _fill(right: Any, peak: Any, total: Any) -> None:
+    """From leaves to roots: children come after their parents."""
+    for node in range(right.size - 1, -1, -1):
+        if right[node] >= 0:
+            a, b = node + 1, right[node]
+            peak[node] = max(peak[a], peak[b])
+            larger, less = max(total[a], total[b]), min(total[a], total[b])
+            total[node] = larger
+            if less > -np.inf:  # else both may be
+                total[node] += math.log1p(math.exp(less - larger))

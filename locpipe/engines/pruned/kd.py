@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from numba import types
 
-from locpipe.engines.pruned.entry import entry, inlined, once
+from locpipe.engines.fused.compiled import as_written
+from locpipe.engines.pruned.entry import entry
 
 __all__ = ["Blocks", "order_in_blocks"]
 
@@ -50,14 +52,14 @@ def order_in_blocks(points: Any, scale: Any, size: int) -> Blocks:
     start, stop = np.empty(n_nodes, np.int64), np.empty(n_nodes, np.int64)
     boxes = np.empty((n_nodes, d)), np.empty((n_nodes, d))
     blocks = Blocks(np.arange(n), np.full(n_nodes, -1), start, stop, *boxes)
-    _order()(rows, 1.0 / scale, size, *blocks, np.empty((64, 3), np.int64))
+    _order()(rows, 1.0 / scale, size, *blocks)
     return blocks
 
 
-@once
+@lru_cache(maxsize=1)
 def _order() -> Any:
-    integers, rows, waiting = types.int64[::1], types.float64[:, ::1], types.int64[:, ::1]
-    kinds = rows, types.float64[::1], types.int64, *(integers,) * 4, rows, rows, waiting
+    integers, rows = types.int64[::1], types.float64[:, ::1]
+    kinds = rows, types.float64[::1], types.int64, *(integers,) * 4, rows, rows
     return entry("order", types.void(*kinds), _fill)
 
 
@@ -71,9 +73,9 @@ def _fill(
     stop: Any,
     low: Any,
     high: Any,
-    waiting: Any,
 ) -> None:
     """Nodes in preorder: what waits is a stack of (first, last, parent if it is a right child)."""
+    waiting = np.empty((64, 3), np.int64)
     waiting[0, 0], waiting[0, 1], waiting[0, 2] = 0, order.size, -1
     depth = 1
     for node in range(right.size):
@@ -93,7 +95,7 @@ def _fill(
         depth += 1
 
 
-@inlined
+@as_written
 def _box(points: Any, first: Any, last: Any, node: Any, inverse: Any, low: Any, high: Any) -> Any:
     """Fill in the box of a node; the feature in which it is widest."""
     side, widest = 0, -1.0
@@ -107,7 +109,7 @@ def _box(points: Any, first: Any, last: Any, node: Any, inverse: Any, low: Any, 
     return side
 
 
-@inlined
+@as_written
 def _select(points: Any, order: Any, first: Any, last: Any, place: Any, side: Any) -> None:
     """Bring what is at `place` by feature `side` there, and no larger ones before it."""
     while first < last:
@@ -130,12 +132,12 @@ def _select(points: Any, order: Any, first: Any, last: Any, place: Any, side: An
             return
 
 
-@inlined
+@as_written
 def _median(a: Any, b: Any, c: Any) -> Any:
     return max(min(a, b), min(max(a, b), c))
 
 
-@inlined
+@as_written
 def _swap(points: Any, order: Any, i: Any, j: Any) -> None:
     order[i], order[j] = order[j], order[i]
     for k in range(points.shape[1]):

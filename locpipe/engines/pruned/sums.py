@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from functools import lru_cache
 from math import log
 from typing import Any
 
 import numpy as np
 from numba import types
 
-from locpipe.engines.fused.compiled import as_written, prefer_wide_vectors
+from locpipe.engines.fused.compiled import as_written, in_any_order, prefer_wide_vectors
 from locpipe.engines.fused.exponential import two_to_minus
 from locpipe.engines.fused.profiles import Profile
 from locpipe.engines.fused.small_weights import cost, weight
-from locpipe.engines.pruned.entry import as_numbers, entry, inlined, once
-from locpipe.engines.pruned.leaves import leaver, load_keys, load_out, load_row
+from locpipe.engines.pruned.entry import entry
 
-__all__ = ["Form", "log_weight", "rows_sums"]
+__all__ = ["log_weight", "rows_sums"]
 
 _LOG_2 = log(2.0)
 
 
-@once
+@lru_cache(maxsize=64)
 def log_weight(profile: Profile) -> Any:
     """Log weight over that at distance 0, as a function of ``(x, power)``."""
     number = types.float64
@@ -56,11 +55,11 @@ def _weight(profile: Profile, real: Any) -> Any:
     if profile.has_cost:
         return _by_cost(cost(profile, real), two_to_minus(real))
     plain = weight(profile, real)
-    return inlined(lambda x, power: plain(x))
+    return as_written(lambda x, power: plain(x))
 
 
 def _by_cost(price: Any, power_of_2: Any) -> Any:
-    @inlined
+    @as_written
     def weigh(x: Any, power: Any) -> Any:
         t = price(x, power)
         w = power_of_2(t)
@@ -84,14 +83,14 @@ def _logistic(real: Any) -> Any:
 
 
 def _squared_in_units(d: int, real: Any) -> Any:
-    """Squared distance of a row from key i of a leaf; in float32 in units of the scale already."""
+    """Squared distance of row r from key i of a leaf; in float32 in units of the scale already."""
     zero, single = real(0), real is np.float32
 
-    @inlined
-    def distance(q: Any, x: Any, i: Any, scale: Any, largest: Any) -> Any:
+    @in_any_order
+    def distance(q: Any, r: Any, x: Any, i: Any, scale: Any, largest: Any) -> Any:
         total = zero
         for j in range(d):
-            gap = q[0, j] - x[j, i]
+            gap = q[r, j] - x[j, i]
             if not single:
                 gap /= scale[j]
             total += gap * gap
@@ -104,10 +103,10 @@ def _squared_to_the_bit(d: int) -> Any:
     """The same in float64 as the reference has it for profiles with an edge."""
 
     @as_written
-    def distance(q: Any, x: Any, i: Any, scale: Any, largest: Any) -> Any:
+    def distance(q: Any, r: Any, x: Any, i: Any, scale: Any, largest: Any) -> Any:
         total = 0.0
         for j in range(d):
-            gap = (q[0, j] - x[j, i]) / (scale[j] / largest)
+            gap = (q[r, j] - x[j, i]) / (scale[j] / largest)
             total += gap * gap
         u = math.sqrt(total) / largest
         return u * u
@@ -115,112 +114,69 @@ def _squared_to_the_bit(d: int) -> Any:
     return distance
 
 
-@inlined
-def _add_outputs(row: Any, width: Any, u: Any, out: Any, zero: Any, found: Any) -> None:
-    for j in range(1, found.sums.shape[1]):
-        total, size = zero, zero
-        for i in range(width):
-            total += u[0, i] * out[j, i]
-            size += u[0, i] * abs(out[j, i])
-        found.sums[row, j] += total
-        found.least[row, j] += size
-
-
-@inlined
-def _add_squares(row: Any, width: Any, u: Any, out: Any, zero: Any, found: Any) -> None:
-    total = zero
-    for i in range(width):
-        total += u[0, i] * u[0, i] * (out[0, i] * out[0, i])
-    found.sums[row, 1] += total
-    found.least[row, 1] += total
-
-
-@dataclass(frozen=True)
-class Form:
-    """What the code of the sums depends on.
-
-    Attributes
-    ----------
-    profile : Profile
-    n_features : int
-    real, stored : type
-        Of the sums, and of the keys' coordinates.
-    squares, masked : bool
-        Whether the second quantity is the squared weights; whether keys are left out by id.
-    """
-
-    profile: Profile
-    n_features: int
-    real: type
-    stored: type
-    squares: bool
-    masked: bool
-
-    @property
-    def name(self) -> str:
-        """A name for the code."""
-        more = ["squares"] * self.squares + ["masked"] * self.masked
-        kinds = self.real.__name__, self.stored.__name__
-        return "_".join(["sums", self.profile.name, str(self.n_features), *kinds, *more])
-
-
-@once
-def rows_sums(form: Form, kinds: tuple[Any, ...]) -> Any:
+@lru_cache(maxsize=256)
+def rows_sums(profile: Profile, d: int, real: Any) -> Any:
     """Loop over some rows that adds the sums over a leaf, and those of the sizes."""
-    profile, d, real, stored = form.profile, form.n_features, form.real, form.stored
     exact = real is np.float64 and not profile.has_cost
     distance = _squared_to_the_bit(d) if exact else _squared_in_units(d, real)
-    weigh, zero, single = _weight(profile, real), real(0), real is np.float32
-    add = _add_squares if form.squares else _add_outputs
-    leave = leaver(form.masked)
+    weigh, zero = _weight(profile, real), real(0)
 
     def sum_rows(
-        keys: Any,
-        start: Any,
-        stop: Any,
-        factor: Any,
-        groups: Any,
-        group: Any,
         chosen: Any,
-        n_chosen: Any,
-        mask: Any,
-        rule: Any,
-        tile: Any,
-        found: Any,
+        width: Any,
+        q: Any,
+        x: Any,
+        out: Any,
+        u: Any,
+        scale: Any,
+        power: Any,
+        squares: Any,
+        skipped: Any,
+        skip_range: Any,
+        sums: Any,
+        least: Any,
+        doubt: Any,
     ) -> None:
         prefer_wide_vectors()
-        q, x, out = (
-            as_numbers(tile, 0, real),
-            as_numbers(tile, 1, real),
-            as_numbers(tile, 1 + d, real),
-        )
-        u = as_numbers(tile, 1 + d + rule.size.size, real)
-        data, scale, in_power, largest = (
-            as_numbers(keys.data, 0, stored),
-            rule.scale,
-            real(rule.power),
-            0.0,
-        )
+        in_power, largest = real(power), 0.0
         for h in scale:
             largest = max(largest, h)
-        width = load_keys(data, start, stop, groups, group, rule, single, x)
-        load_out(keys, start, stop, factor, rule.size, width, out)
-        for place in range(n_chosen):
-            row = chosen[place]
-            load_row(groups, group, row, rule, single, q)
+        for r in chosen:
             mass, unsure = zero, zero
             for i in range(width):
-                w, slope = weigh(distance(q, x, i, scale, largest), in_power)
-                u[0, i] = w
+                w, slope = weigh(distance(q, r, x, i, scale, largest), in_power)
+                u[i] = w
                 mass += w * out[0, i]
                 unsure += slope * out[0, i]
-            if leave(mask, start, stop, row, u, zero):
+            if skip_range[r, 0] < skip_range[r, 1]:
+                for place in range(skip_range[r, 0], skip_range[r, 1]):
+                    u[skipped[place]] = zero
                 mass = zero
                 for i in range(width):
-                    mass += u[0, i] * out[0, i]
-            found.least[row, rule.size.size] += unsure
-            found.sums[row, 0] += mass
-            found.least[row, 0] += mass
-            add(row, width, u, out, zero, found)
+                    mass += u[i] * out[0, i]
+            doubt[r] += unsure
+            sums[r, 0] += mass
+            least[r, 0] += mass
+            for j in range(1, out.shape[0]):
+                total, size = zero, zero
+                if squares:
+                    for i in range(width):
+                        total += u[i] * u[i] * out[j, i]
+                    size = total
+                else:
+                    for i in range(width):
+                        total += u[i] * out[j, i]
+                        size += u[i] * abs(out[j, i])
+                sums[r, j] += total
+                least[r, j] += size
 
-    return entry(form.name, types.void(*kinds), sum_rows)
+    return entry(f"sums_{profile.name}_{d}_{real.__name__}", _signature(real), sum_rows)
+
+
+def _signature(real: Any) -> Any:
+    """As `walk` passes them: the rows, arrays of `Work`, numbers of `Rule`."""
+    f8, i8, boolean = types.float64, types.int64, types.boolean
+    kind = types.float32 if real is np.float32 else f8
+    tile = kind[:, ::1], kind[:, ::1], kind[:, ::1], kind[::1]
+    left_out, found = (i8[::1], i8[:, ::1]), (f8[:, ::1], f8[:, ::1], f8[::1])
+    return types.void(i8[::1], i8, *tile, f8[::1], f8, boolean, *left_out, *found)

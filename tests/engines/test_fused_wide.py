@@ -339,3 +339,13 @@ def test_labels_of_far_keys_under_kernels_that_are_no_products():
     labels = np.eye(100, dtype=np.float32)[rng.integers(0, 100, 700)]
     labelled = KeyBlock(k.data, values=labels, bandwidth=k.bandwidth)
     agree(q, labelled, K.Gaussian(0.5), 1e-6)
+
+
+def test_later_blocks_of_keys_beside_logs_of_billions():
+    """A sum at such a level has no neighbour among the levels that float32 knows."""
+    q, k = blocks(16, np.float64)
+    keys = k.data.copy()
+    keys[:100] += 1e6
+    agree(q, KeyBlock(keys, values=k.values), K.Gaussian(0.5), 1e-3, step=100)
+    keys[100:] += 2e6
+    agree(q, KeyBlock(keys, values=k.values), K.Gaussian(0.5), 1e-3, step=100)

@@ -31,6 +31,8 @@ _ASKS = frozenset(512 * 2**i for i in range(20)) | {0}
 where so many of the rows are."""
 _SCARCE = 2.0**-60
 """Share of the mass below which float32 has no numbers left for far keys."""
+_HIGHEST = 900.0
+"""A level at which sums are numbers yet."""
 _FEW_ROWS = 1 / 32
 """Share of the rows that the reference does as fast as others are compiled."""
 
@@ -85,6 +87,7 @@ def _fold(job: Job, state: Any, rows: Rows, ways: list[Way]) -> State:
     for part in row_slices(len(rows.q), _TILE_QUERIES[logs.real]):
         tiles = _Tiles(rows, logs, part, may_give_up=len(ways) > 1)
         hopeless[part] = tiles.fold(sums.rows(part))
+    hopeless |= _levels(state, logs)[2]
     unseen = np.zeros_like(hopeless)
     if job.values is not None and logs.small is np.float32:
         unseen = ~sums.see_values(state, logs, job.values)
@@ -139,10 +142,8 @@ class _Sums:
     def of(cls, state: Any, logs: Logs) -> _Sums:
         """The sums of a state, in copies, at shifts that bring the mass near 1."""
         some = state.mass > 0
-        old = np.where(some, (state.shift - logs.constant) * LOG2_E, 0.0)
-        new = old + np.log2(np.where(some, state.mass, 1.0))
-        new = new.astype(logs.real).astype(np.float64)
-        factor = np.where(some, np.exp2(old - new), 0.0)
+        old, new, lost = _levels(state, logs)
+        factor = np.exp2(old - new, out=np.zeros(len(some)), where=some & ~lost)
         squares = state.mass_of_squares if isinstance(state, LogMassState) else state.mass
         moment = state.moment if isinstance(state, WeightedMeanState) else np.empty((len(some), 0))
         shift = np.where(some, new, -np.inf)
@@ -185,8 +186,20 @@ class _Sums:
         """The mass of the keys that were folded (n_queries,)."""
         old, some = np.zeros(len(self.mass)), before.mass > 0
         level = (before.shift[some] - logs.constant[some]) * LOG2_E - self.shift[some]
-        old[some] = before.mass[some] * np.exp2(level)
+        old[some] = before.mass[some] * np.exp2(np.minimum(level, _HIGHEST))
         return np.maximum(self.mass - old, 0.0)
+
+
+def _levels(state: Any, logs: Logs) -> tuple[Numbers, Numbers, Numbers]:
+    """Levels of sums, base 2: theirs, those that bring masses near 1, and where there is none.
+
+    There is none among float32 numbers for logs of millions.
+    """
+    some = state.mass > 0
+    old = np.where(some, (state.shift - logs.constant) * LOG2_E, 0.0)
+    exact = old + np.log2(np.where(some, state.mass, 1.0))
+    new = exact.astype(logs.real).astype(np.float64)
+    return old, new, np.abs(new - exact) > 1
 
 
 def _key_weight(k: KeyBlock) -> float:

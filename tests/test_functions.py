@@ -306,3 +306,13 @@ def test_one_bandwidth_per_feature():
     assert_close(lp.log_density(x, x, kernel), log_density_reference(x, x, [0.5, 2.0]))
     with pytest.raises(InputError, match=r"one per feature \(3\), got 2"):
         lp.log_mass(np.ones((1, 3)), np.ones((1, 3)), kernel)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("where", ["queries", "keys", "values of the keys"])
+def test_what_is_not_finite_is_refused_in_any_dtype(dtype, bad, where):
+    rows = {name: np.ones((400, 20), dtype) for name in ("queries", "keys", "values of the keys")}
+    rows[where][3, 4] = bad
+    with pytest.raises(lp.errors.InputError, match=f"{where} must be finite, got {bad} in row 3"):
+        lp.local_mean(*rows.values(), lp.kernels.Gaussian(2.0))

@@ -154,7 +154,7 @@ def _is_plainly_finite(array: Array) -> bool:
         return False
     flat = array.reshape(-1)
     with np.errstate(over="ignore", invalid="ignore"):
-        return bool(flat @ flat <= LARGEST * LARGEST)
+        return float(flat @ flat) <= LARGEST * LARGEST
 
 
 def _extremes(array: Array, *, missing: bool, empty: float = 0) -> tuple[Any, Any]:

@@ -349,3 +349,26 @@ def test_later_blocks_of_keys_beside_logs_of_billions():
     agree(q, KeyBlock(keys, values=k.values), K.Gaussian(0.5), 1e-3, step=100)
     keys[100:] += 2e6
     agree(q, KeyBlock(keys, values=k.values), K.Gaussian(0.5), 1e-3, step=100)
+
+
+@pytest.mark.parametrize("d", [16, 256])
+@pytest.mark.parametrize("spread", [0.0, 1e-3])
+def test_keys_that_are_alike_err_alike(d, spread):
+    rng = np.random.default_rng(d)
+    places = rng.normal(size=d) * 0.3
+    signs = [np.where(rng.random(n) < 0.5, 1, -1)[:, None] for n in (40, 3000)]
+    x, y = (
+        (sign * places + spread * rng.normal(size=(len(sign), d))).astype(np.float32)
+        for sign in signs
+    )
+    values = np.abs(rng.normal(size=(3000, 5))).astype(np.float32)
+    agree(QueryBlock(x), KeyBlock(y, values=values), K.Gaussian(1.0), 1e-6)
+
+
+def test_outputs_that_are_large_in_different_places():
+    """The sizes that are usual in all keys are not those of a query's neighbours."""
+    q, k = blocks(32, n=(60, 4000))
+    values = np.full((4000, 2), 1e-7, dtype=np.float32)
+    far = k.data[:, 0] > 1
+    values[far, 0], values[~far, 1] = 1.0, 1.0
+    agree(q, KeyBlock(k.data, values=values), K.Gaussian(1.7), 1e-6)

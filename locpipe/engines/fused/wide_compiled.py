@@ -57,24 +57,29 @@ def larger(context: Any, x: Any, y: Any) -> Any:
 def ready(source: Any, real: Any) -> Any:
     """Rows centred and scaled in float64, and then rounded.
 
-    ``ready(data, centre, factor, last, out, squares)``: ``out = (data - centre) factor last``, and
-    `squares` of the rows without `last`.  Rows stand in panels (n_panels, n_features, any), one
+    ``ready(data, centre, factor, last, out, squares, lost)``: ``out = (data - centre) factor
+    last``, `squares` of the rows without `last`, and `lost`, what rounding takes from their
+    products with the rows themselves.  Rows stand in panels (n_panels, n_features, any), one
     feature after the other; what `out` has more of is left as it is.
     """
 
-    def make_ready(data: Any, centre: Any, factor: Any, last: Any, out: Any, squares: Any) -> None:
+    def make_ready(
+        data: Any, centre: Any, factor: Any, last: Any, out: Any, squares: Any, lost: Any
+    ) -> None:
         width = out.shape[2]
         for i in range(data.shape[0]):
-            total, panel, place = 0.0, i // width, i % width
+            total, gone, panel, place = 0.0, 0.0, i // width, i % width
             for f in range(centre.size):
                 x = (np.float64(data[i, f]) - centre[f]) * factor[f]
                 total += x * x
-                out[panel, f, place] = real(x * last)
-            squares[i] = total
+                rounded = real(x * last)
+                gone += (x * last - np.float64(rounded)) * x
+                out[panel, f, place] = rounded
+            squares[i], lost[i] = total, gone
 
     numbers = (NUMBERS, NUMBERS, types.float64)
     panels = from_dtype(np.dtype(real))[:, :, ::1]
-    signature = types.void(read_only(source, 2), *numbers, panels, SUM)
+    signature = types.void(read_only(source, 2), *numbers, panels, SUM, SUM)
     return compiled(f"wide-ready-{source.__name__}-{real.__name__}", signature, make_ready)
 
 

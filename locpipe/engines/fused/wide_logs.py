@@ -74,14 +74,15 @@ class Linear:
         panel = panel_of(real)
         if isinstance(core, DotProduct):
             self.factor, origin = np.full(d, core.factor(d)), np.zeros(d)
-            self.x, q2 = _ready(rows.q, real, panel.rows, origin, self.factor, LOG2_E)
-            self.y, k2 = _ready(rows.k, real, panel.columns, centre, np.ones(d))
+            self.x, q2, _ = _ready(rows.q, real, panel.rows, origin, self.factor, LOG2_E)
+            self.y, k2, _ = _ready(rows.k, real, panel.columns, centre, np.ones(d))
             self.own, k_own = rows.q @ (self.factor * centre), np.zeros(len(k2))
         else:
             self.factor = 1 / np.asarray(core.scale(d))
-            self.x, q2 = _ready(rows.q, real, panel.rows, centre, self.factor, LOG2_E)
-            self.y, k2 = _ready(rows.k, real, panel.columns, centre, self.factor)
-            self.own, k_own = -0.5 * q2, -0.5 * LOG2_E * k2
+            self.x, q2, lost = _ready(rows.q, real, panel.rows, centre, self.factor, LOG2_E)
+            self.y, k2, k_lost = _ready(rows.k, real, panel.columns, centre, self.factor)
+            # What a row lost in rounding it lost beside all that is near, which is where it counts.
+            self.own, k_own = lost / LOG2_E - 0.5 * q2, LOG2_E * (k_lost - 0.5 * k2)
         self.in_range = self.is_dot or max(q2.max(), k2.max()) < _LARGEST_SQUARE[real]
         if not self.in_range:
             return
@@ -89,20 +90,22 @@ class Linear:
         self.added[: len(rows.k)] = rows.added + k_own
         self.constant = rows.constant + self.own
         self.values = no_values(real) if values is None else values.packed(real)
-        self._watch_rounding()
+        self._watch_rounding(k2)
 
-    def _watch_rounding(self) -> None:
+    def _watch_rounding(self, k2: Numbers) -> None:
         """Variance of a log from rounding, in squares of a unit, that in what rtol has room for.
 
         A product of n terms errs by ``sqrt(n / 3)`` times half a unit in its last place, since its
-        sum so far grows from 0 on; what is added to it is rounded too.
+        sum so far grows from 0 on; what is added to it is rounded too.  Keys that are alike, which
+        their squares tell, err alike: as many as there are count as one.
         """
         added = np.where(np.isfinite(self.added), self.added, 0.0).astype(np.float64)
         self.rounding = (2 * added**2 + 1).astype(self.real)
         self.terms = np.array([(self.x.shape[1] + 16) / 3], dtype=self.real)
         # Products in float64 of a kernel that is a product are all that there is.
         exact = self.is_dot and self.real is np.float64
-        unit = 0.25 * float(np.finfo(self.real).eps) / LOG2_E / self.rtol
+        alike = float(np.unique(k2, return_counts=True)[1].max())
+        unit = sqrt(alike) * 0.25 * float(np.finfo(self.real).eps) / LOG2_E / self.rtol
         self.unit = 0.0 if exact else unit
 
     def keys_at(self, start: int) -> int:
@@ -139,13 +142,17 @@ def _in_whole_panels(allowed: Numbers, panel: Panel) -> Numbers:
 
 def _ready(
     data: Numbers, real: Any, width: int, centre: Numbers, factor: Numbers, last: float = 1.0
-) -> tuple[Numbers, Numbers]:
-    """Rows centred and scaled, in panels, and their squares in float64, without the last factor."""
+) -> tuple[Numbers, Numbers, Numbers]:
+    """Rows centred and scaled, in panels; in float64 their squares and what rounding took of them.
+
+    Neither has the last factor but once.
+    """
     n, d = data.shape
     out, squares = aligned((-(-n // width), d, width), real), np.empty(n)
+    lost = np.empty(n)
     source: Any = data.dtype.type
-    loops.ready(source, real)(data, centre, factor, last, out, squares)
-    return out, squares
+    loops.ready(source, real)(data, centre, factor, last, out, squares, lost)
+    return out, squares, lost
 
 
 class Radially:
@@ -173,8 +180,8 @@ class Radially:
 
     def _make_products_ready(self, rtol: float) -> None:
         centre, inverse = self.rows.centre, 1 / self.scale
-        x, self.x2 = _ready(self.rows.q, np.float64, 1, centre, inverse)
-        y, self.y2 = _ready(self.rows.k, np.float64, 1, centre, inverse)
+        x, self.x2, _ = _ready(self.rows.q, np.float64, 1, centre, inverse)
+        y, self.y2, _ = _ready(self.rows.k, np.float64, 1, centre, inverse)
         self.x, self.y = x[:, :, 0], y[:, :, 0]
         self.q_precision, self.k_precision = self.q_factor**-2.0, self.k_factor**-2.0
         reach, n_terms = float(self.y2.max()), sqrt(min(self.x.shape[1], _BLOCKED)) + 2

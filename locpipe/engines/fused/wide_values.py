@@ -77,7 +77,9 @@ class Values:
         shares = float(np.sum(self.shares))
         if not some.any() or shares == 0:
             return 0.0
-        return float(np.min(total[some] / self.sizes[some])) / shares
+        usual = float(np.min(total[some] / self.sizes[some])) / shares
+        # Shares of outputs that have nothing to do with each other are no further apart.
+        return min(usual, float(len(total)))
 
     @property
     def fit_single(self) -> bool:

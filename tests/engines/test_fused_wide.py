@@ -372,3 +372,11 @@ def test_outputs_that_are_large_in_different_places():
     far = k.data[:, 0] > 1
     values[far, 0], values[~far, 1] = 1.0, 1.0
     agree(q, KeyBlock(k.data, values=values), K.Gaussian(1.7), 1e-6)
+
+
+def test_a_query_far_from_the_only_key():
+    """What rounding takes of the query counts in full: there is nothing that averages it."""
+    rng = np.random.default_rng(1)
+    q = QueryBlock((40 * rng.normal(size=(64, 12))).astype(np.float32))
+    key = KeyBlock(np.zeros((1, 12), np.float32), values=np.ones((1, 1), np.float32))
+    agree(q, key, K.Gaussian(tuple(rng.uniform(0.6, 2, 12))), 1e-6)

@@ -83,10 +83,10 @@ def _fold(job: Job, state: Any, rows: Rows, ways: list[Way]) -> State:
     logs = ways[0](rows, job.values)
     if not logs.in_range:
         return _fold(job, state, rows, ways[1:])
-    sums, hopeless = _Sums.of(state, logs), np.zeros(len(rows.q), dtype=bool)
+    sums, hopeless = _Sums.of(state, logs), logs.coarse.copy()
     for part in row_slices(len(rows.q), _TILE_QUERIES[logs.real]):
         tiles = _Tiles(rows, logs, part, may_give_up=len(ways) > 1)
-        hopeless[part] = tiles.fold(sums.rows(part))
+        hopeless[part] |= tiles.fold(sums.rows(part))
     hopeless |= _levels(state, logs)[2]
     unseen = np.zeros_like(hopeless)
     if job.values is not None and logs.small is np.float32:

@@ -24,6 +24,8 @@ from locpipe.kernels.radial import Radial
 
 __all__ = ["Linear", "Logs", "Radially"]
 
+_SHARED = 0.5
+"""Of rtol, what rounding of a query may do to all its weights alike."""
 _MARGIN = 4.0
 """Standard deviations of an error that rtol has room for."""
 _LARGEST_SQUARE = {np.float32: 1e16, np.float64: 1e140}
@@ -38,11 +40,15 @@ it."""
 
 
 class Logs(Protocol):
-    """Where logs of weights come from (`real` numbers); the weights are `small` numbers."""
+    """Where logs of weights come from (`real` numbers); the weights are `small` numbers.
+
+    `coarse` (n_queries,) says which queries rounding alone moves too far.
+    """
 
     real: Any
     small: Any
     unit: float
+    coarse: Numbers
     in_range: bool
     added: Numbers
     constant: Numbers
@@ -69,6 +75,7 @@ class Linear:
 
     def __init__(self, rows: Rows, real: Any, rtol: float, values: Values | None) -> None:
         self.rows, self.real, self.small, self.rtol = rows, real, real, rtol / _MARGIN
+        self.coarse = np.zeros(len(rows.q), dtype=bool)
         core, d, centre = rows.parts.core, rows.q.shape[1], rows.centre
         self.is_dot = isinstance(core, DotProduct)
         panel = panel_of(real)
@@ -81,8 +88,9 @@ class Linear:
             self.factor = 1 / np.asarray(core.scale(d))
             self.x, q2, lost = _ready(rows.q, real, panel.rows, centre, self.factor, LOG2_E)
             self.y, k2, k_lost = _ready(rows.k, real, panel.columns, centre, self.factor)
-            # What a row lost in rounding it lost beside all that is near, which is where it counts.
-            self.own, k_own = lost / LOG2_E - 0.5 * q2, LOG2_E * (k_lost - 0.5 * k2)
+            # What a key lost in rounding it lost beside all that is near, which is where it counts.
+            self.own, k_own = -0.5 * q2, LOG2_E * (k_lost - 0.5 * k2)
+            self.coarse = np.abs(lost) > _SHARED * rtol * LOG2_E
         self.in_range = self.is_dot or max(q2.max(), k2.max()) < _LARGEST_SQUARE[real]
         if not self.in_range:
             return
@@ -170,6 +178,7 @@ class Radially:
         h = np.asarray(core.scale(d))
         self.rows, self.core, self.from_products = rows, core, from_products
         self.small, self.values = small, None if values is None else values.rows(small)
+        self.coarse = np.zeros(len(rows.q), dtype=bool)
         self.scale = h / h.max()
         self.q_factor = _factor(rows.q_block.bandwidth, len(rows.q)) * h.max()
         self.k_factor = _factor(rows.k_block.bandwidth, len(rows.k))

@@ -14,7 +14,7 @@ __all__ = ["meet", "panel_of_values"]
 
 _FEW_COLUMNS = 4
 """Up to so many columns of values are met one by one."""
-_ADDED_UP = 32
+_ADDED_UP = 48
 """Products that one register adds up: rounding grows with their number, and where all are alike, as
 fast as it."""
 

@@ -18,12 +18,13 @@ from numba.extending import intrinsic
 
 from locpipe.engines.fused.compiled import in_order
 
-__all__ = ["FLOOR", "log2_of_1_plus", "power_coefficients", "two_to_minus"]
+__all__ = ["FLOOR", "MANTISSA", "log2_of_1_plus", "power_coefficients", "two_to_minus"]
 
 FLOOR = {np.float32: 126.0, np.float64: 1022.0}
 """Powers of two stop at minus this, the last one that has all its digits."""
 
-_MANTISSA = {np.float32: 23, np.float64: 52}
+MANTISSA = {np.float32: 23, np.float64: 52}
+"""Bits of a fraction."""
 _WORD = {np.float32: np.int32, np.float64: np.int64}
 _DEGREE = {np.float32: 5, np.float64: 11}
 
@@ -81,8 +82,8 @@ def two_to_minus(real: Any, given: Any = None) -> Any:
     # Sums of integers of 32 bits are of 64 in Numba, so each is made a word again.
     given, word = given or real, cast(Any, _WORD[real])
     floor = given(FLOOR[real])
-    shift = word(_MANTISSA[real])
-    rounder = given(1.5 * 2.0 ** _MANTISSA[given])
+    shift = word(MANTISSA[real])
+    rounder = given(1.5 * 2.0 ** MANTISSA[given])
     fraction = polynomial(power_coefficients(real), real)
 
     @in_order
@@ -114,7 +115,7 @@ def log2_of_1_plus(real: Any) -> Any:
     ``1 + x`` lost to rounding is added as a first-order term.
     """
     word: Any = _WORD[real]
-    shift = word(_MANTISSA[real])
+    shift = word(MANTISSA[real])
     # The bits of sqrt(1/2): m lies between it and sqrt(2).
     root = word(np.array(0.5**0.5, real).view(word))
     largest, e_of_2 = real(1e30 if real is np.float32 else 1e300), real(1 / log(2.0))

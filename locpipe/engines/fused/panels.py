@@ -19,7 +19,7 @@ from llvmlite.binding import get_host_cpu_features
 from numba import types
 from numba.extending import intrinsic
 
-from locpipe.engines.fused.exponential import FLOOR, power_coefficients
+from locpipe.engines.fused.exponential import FLOOR, MANTISSA, power_coefficients
 
 __all__ = [
     "KEYS",
@@ -157,7 +157,7 @@ def _sums(v: _Vectors, panel: Panel, n: Any, row: Any, columns: Any) -> list[lis
 
 def _two_to_minus(v: _Vectors, t: Any, real: Any) -> Any:
     """``2 ** -t``, as in `exponential`; never so little that a product is no normal number."""
-    b, mantissa = v.builder, 23 if real is np.float32 else 52
+    b, mantissa = v.builder, MANTISSA[real]
     t = v.lesser(t, v.constant(_LEAST[real]))
     rounder = v.constant(1.5 * 2.0**mantissa)
     rounded = b.fsub(rounder, t)

@@ -27,8 +27,6 @@ from locpipe.engines.fused.small_sums import (
 )
 from locpipe.engines.parts import Parts
 from locpipe.kernels.base import Kernel
-from locpipe.kernels.normalized import Normalized
-from locpipe.kernels.product import Product
 from locpipe.reductions.base import Reduction, State
 from locpipe.reductions.log_mass import LogMass
 from locpipe.reductions.weighted_mean import WeightedMean
@@ -106,7 +104,7 @@ def fold_block(
     if block is None:
         found = no_sums(reduction, q.n_rows)
     else:
-        found = _found(block, Fold(reduction, _whole(parts), rtol, state[0], mass_of(state)))
+        found = _found(block, Fold(reduction, parts.kernel, rtol, state[0], mass_of(state)))
     return reduction.merge(state, as_state(reduction, found, k, powers))
 
 
@@ -119,11 +117,6 @@ def _raised(k: KeyBlock) -> tuple[KeyBlock, Array]:
     if exponents.any():
         k = replace(k, values=np.ldexp(k.values.astype(np.float64), -exponents))
     return k, np.ldexp(1.0, exponents)
-
-
-def _whole(parts: Parts) -> Kernel:
-    core = Normalized(parts.core) if parts.per_row else parts.core
-    return Product((core, *parts.masks)) if parts.masks else core
 
 
 def _found(block: Block, job: Fold) -> Sums:

@@ -1,8 +1,7 @@
-"""Radial and dot-product kernels of many features: two products, one compiled pass between them.
+"""Radial and dot-product kernels of many features: products of rows and keys, weights, products.
 
-Each query takes the fastest way that keeps rtol: products in float32, with the few weights in which
-rounding would show computed anew from differences; products in float64, with weights in float32
-where rtol allows; differences alone.
+Each query takes the fastest way that keeps rtol: all in float32, where what rounding may have done
+is added up and found small; all in float64; differences alone.
 """
 
 from __future__ import annotations

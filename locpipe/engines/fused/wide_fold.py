@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -83,11 +83,11 @@ def _fold(job: Job, state: Any, rows: Rows, ways: list[Way]) -> State:
     logs = ways[0](rows, job.values)
     if not logs.in_range:
         return _fold(job, state, rows, ways[1:])
-    sums, hopeless = _Sums.of(state, logs), logs.coarse.copy()
+    levels = _Levels.of(state, logs)
+    sums, hopeless = _Sums.of(state, levels), logs.coarse | levels.lost
     for part in row_slices(len(rows.q), _TILE_QUERIES[logs.real]):
         tiles = _Tiles(rows, logs, part, may_give_up=len(ways) > 1)
         hopeless[part] |= tiles.fold(sums.rows(part))
-    hopeless |= _levels(state, logs)[2]
     unseen = np.zeros_like(hopeless)
     if job.values is not None and logs.small is np.float32:
         unseen = ~sums.see_values(state, logs, job.values)
@@ -139,11 +139,11 @@ class _Sums:
     errors: Numbers
 
     @classmethod
-    def of(cls, state: Any, logs: Logs) -> _Sums:
-        """The sums of a state, in copies, at shifts that bring the mass near 1."""
+    def of(cls, state: Any, levels: _Levels) -> _Sums:
+        """The sums of a state, in copies, at levels that bring the mass near 1."""
         some = state.mass > 0
-        old, new, lost = _levels(state, logs)
-        factor = np.exp2(old - new, out=np.zeros(len(some)), where=some & ~lost)
+        old, new = levels.old, levels.new
+        factor = np.exp2(old - new, out=np.zeros(len(some)), where=some & ~levels.lost)
         squares = state.mass_of_squares if isinstance(state, LogMassState) else state.mass
         moment = state.moment if isinstance(state, WeightedMeanState) else np.empty((len(some), 0))
         shift = np.where(some, new, -np.inf)
@@ -190,16 +190,29 @@ class _Sums:
         return np.maximum(self.mass - old, 0.0)
 
 
-def _levels(state: Any, logs: Logs) -> tuple[Numbers, Numbers, Numbers]:
-    """Levels of sums, base 2: theirs, those that bring masses near 1, and where there is none.
+class _Levels(NamedTuple):
+    """Levels of the sums of a state, base 2.
 
-    There is none among float32 numbers for logs of millions.
+    Attributes
+    ----------
+    old, new : float64 arrays (n_queries,)
+        Theirs, and those that bring masses near 1.
+    lost : bool array (n_queries,)
+        Where there is no such number: in float32, for logs of millions.
     """
-    some = state.mass > 0
-    old = np.where(some, (state.shift - logs.constant) * LOG2_E, 0.0)
-    exact = old + np.log2(np.where(some, state.mass, 1.0))
-    new = exact.astype(logs.real).astype(np.float64)
-    return old, new, np.abs(new - exact) > 1
+
+    old: Numbers
+    new: Numbers
+    lost: Numbers
+
+    @classmethod
+    def of(cls, state: Any, logs: Logs) -> _Levels:
+        """Those of a state whose logs come from there."""
+        some = state.mass > 0
+        old = np.where(some, (state.shift - logs.constant) * LOG2_E, 0.0)
+        exact = old + np.log2(np.where(some, state.mass, 1.0))
+        new = exact.astype(logs.real).astype(np.float64)
+        return cls(old, new, np.abs(new - exact) > 1)
 
 
 def _key_weight(k: KeyBlock) -> float:

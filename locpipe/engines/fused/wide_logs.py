@@ -80,14 +80,14 @@ class Linear:
         self.is_dot = isinstance(core, DotProduct)
         panel = panel_of(real)
         if isinstance(core, DotProduct):
-            self.factor, origin = np.full(d, core.factor(d)), np.zeros(d)
-            self.x, q2, _ = _ready(rows.q, real, panel.rows, origin, self.factor, LOG2_E)
+            factor, origin = np.full(d, core.factor(d)), np.zeros(d)
+            self.x, q2, _ = _ready(rows.q, real, panel.rows, origin, factor, LOG2_E)
             self.y, k2, _ = _ready(rows.k, real, panel.columns, centre, np.ones(d))
-            self.own, k_own = rows.q @ (self.factor * centre), np.zeros(len(k2))
+            self.own, k_own = rows.q @ (factor * centre), np.zeros(len(k2))
         else:
-            self.factor = 1 / np.asarray(core.scale(d))
-            self.x, q2, lost = _ready(rows.q, real, panel.rows, centre, self.factor, LOG2_E)
-            self.y, k2, k_lost = _ready(rows.k, real, panel.columns, centre, self.factor)
+            factor = 1 / np.asarray(core.scale(d))
+            self.x, q2, lost = _ready(rows.q, real, panel.rows, centre, factor, LOG2_E)
+            self.y, k2, k_lost = _ready(rows.k, real, panel.columns, centre, factor)
             # What a key lost in rounding it lost beside all that is near, which is where it counts.
             self.own, k_own = -0.5 * q2, LOG2_E * (k_lost - 0.5 * k2)
             self.coarse = np.abs(lost) > _SHARED * rtol * LOG2_E

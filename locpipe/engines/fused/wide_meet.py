@@ -1,4 +1,4 @@
-"""Weights of a stretch of keys meet the values: what both loops over panels end with."""
+"""Weights of a stretch of keys meet the values: what the loop over panels ends with."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from typing import ClassVar, Self
 
@@ -10,9 +11,10 @@ import numpy as np
 
 from locpipe.blocks import Array, KeyBlock, QueryBlock, row_ids, row_slices
 from locpipe.engines.base import Need
-from locpipe.engines.ranked.lists import Pile
+from locpipe.engines.ranked.lists import searched
 from locpipe.engines.ranked.measured import best_of, is_graded, present, surrogates
-from locpipe.engines.ranked.score import score_of
+from locpipe.engines.ranked.score import no_ranking, ranking_of
+from locpipe.engines.ranked.shelf import Shelf
 from locpipe.reductions.base import State
 from locpipe.reductions.top_k import TopK, TopKState
 
@@ -49,15 +51,11 @@ class Approximate:
     @classmethod
     def refusal(cls, need: Need) -> str | None:
         """What is no ranking by one of the metrics, and where faiss is not installed."""
-        score = score_of(need.kernel)
         if find_spec("faiss") is None:
             return "needs faiss: pip install 'locpipe[approximate]'"
-        if need.library != "numpy":
-            return f"takes NumPy arrays, got {need.library}"
-        if type(need.reduction) is not TopK:
-            return f"ranks by TopK, got {type(need.reduction).__name__}"
-        if score is None or score.masks or need.has_pairs:
-            return "ranks by one distance, with no mask but ExcludeSelf"
+        if reason := no_ranking(need):
+            return reason
+        score, _ = ranking_of(need)
         if score.metric not in _METRICS:
             return f"ranks by one of {', '.join(_METRICS)}, got {score.metric}"
         return None
@@ -74,9 +72,7 @@ class Approximate:
     @classmethod
     def build(cls, need: Need) -> Self:
         """The engine of a ranking."""
-        score, reduction = score_of(need.kernel), need.reduction
-        if score is None or not isinstance(reduction, TopK):
-            raise TypeError("a need that was refused")
+        score, reduction = ranking_of(need)
         return cls(score.metric, reduction.k, score.exclude_self)
 
     def tile_bytes(self, need: Need) -> int:
@@ -90,30 +86,30 @@ class Approximate:
     def _step(self, n_features: int) -> int:
         return max(16, 2**22 // ((self.k + 1) * max(1, n_features)))
 
-    def summarise(self, k: KeyBlock) -> Pile:
+    def summarise(self, k: KeyBlock) -> Shelf:
         """The keys of a block."""
         columns = present(k)
         index = k.start + columns
         ids = np.asarray(row_ids(k))[columns] if self.exclude_self else index
-        return Pile((self._rows(k.data[columns]),), (index,), (ids,), is_graded(k))
+        return Shelf((self._rows(k.data[columns]),), (index,), (ids,), is_graded(k))
 
-    def merge(self, a: Pile, b: Pile) -> Pile:
+    def merge(self, a: Shelf, b: Shelf) -> Shelf:
         """The keys of both."""
         return a.merge(b)
 
-    def evaluate(self, summary: Pile, q: QueryBlock) -> tuple[State, Array]:
+    def evaluate(self, summary: Shelf, q: QueryBlock) -> tuple[State, Array]:
         """Near keys of each query, and which have found fewer than there are."""
         state, doubtful = TopK(self.k).init(q), np.ones(q.n_rows, dtype=np.bool_)
-        if summary.graded or q.n_rows == 0 or sum(map(len, summary.data)) == 0:
-            return state, doubtful & summary.graded
+        if summary.left or q.n_rows == 0 or summary.n_keys == 0:
+            return state, doubtful & summary.left
         for rows in row_slices(q.n_rows, self._step(q.data.shape[1])):
             some = self._near(summary, q.rows(rows))
             state.score[rows], state.index[rows] = some
             doubtful[rows] = np.isneginf(some.score[:, -1])
         return state, doubtful
 
-    def _near(self, summary: Pile, q: QueryBlock) -> TopKState:
-        lists, data, index, ids = summary.made(self.k, self.target)
+    def _near(self, summary: Shelf, q: QueryBlock) -> TopKState:
+        lists, data, index, ids = summary.made(partial(searched, k=self.k, target=self.target))
         x = self._rows(q.data)
         column = lists.near(x, min(self.k + self.exclude_self, len(data)))
         surrogate = surrogates(self.metric, x, data[column])

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import logging
-import threading
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Any
 
 import numpy as np
 
-__all__ = ["Lists", "Pile", "recall"]
+from locpipe.engines.ranked.shelf import Shelf
+
+__all__ = ["Lists", "recall", "searched"]
 
 _log = logging.getLogger("locpipe")
 _SAMPLED = 256
@@ -78,46 +79,12 @@ class Lists:
         return column
 
 
-@dataclass(frozen=True, eq=False)
-class Pile:
-    """Keys as they came, and the lists that are made of them when the first query asks.
-
-    Attributes
-    ----------
-    data : tuple of float64 arrays (n_i, n_features)
-    index : tuple of int64 arrays (n_i,)
-    ids : tuple of arrays (n_i,)
-    graded : bool
-        Whether some keys have weights that take part in the score.
-    """
-
-    data: tuple[np.ndarray, ...]
-    index: tuple[np.ndarray, ...]
-    ids: tuple[np.ndarray, ...]
-    graded: bool = False
-    _made: list[Any] = field(default_factory=list, init=False, repr=False)
-    _lock: Any = field(default_factory=threading.Lock, init=False, repr=False)
-
-    def __reduce__(self) -> Any:
-        return Pile, (self.data, self.index, self.ids, self.graded)
-
-    def merge(self, other: Pile) -> Pile:
-        """The keys of both."""
-        return Pile(
-            self.data + other.data,
-            self.index + other.index,
-            self.ids + other.ids,
-            self.graded or other.graded,
-        )
-
-    def made(self, k: int, target: float) -> tuple[Lists, np.ndarray, np.ndarray, np.ndarray]:
-        """The lists, and rows, indices and ids of all keys."""
-        with self._lock:
-            if not self._made:
-                whole = [np.concatenate(parts) for parts in (self.data, self.index, self.ids)]
-                self._made.extend([_calibrated(_lists(whole[0]), whole[0], k, target), *whole])
-        lists, data, index, ids = self._made
-        return lists, data, index, ids
+def searched(
+    keys: Shelf, k: int, target: float
+) -> tuple[Lists, np.ndarray, np.ndarray, np.ndarray]:
+    """Lists of all keys that find so many of their k nearest; their rows, indices and ids."""
+    data, index, ids = (np.concatenate(parts) for parts in (keys.data, keys.index, keys.ids))
+    return _calibrated(_lists(data), data, k, target), data, index, ids
 
 
 def _lists(data: np.ndarray) -> Lists:

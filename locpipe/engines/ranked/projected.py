@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, Self
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from locpipe.blocks import Array, KeyBlock, QueryBlock, row_ids
 from locpipe.engines.base import Need
 from locpipe.engines.ranked.measured import is_graded, present
-from locpipe.engines.ranked.score import score_of
+from locpipe.engines.ranked.score import no_ranking, ranking_of
 from locpipe.engines.ranked.shelf import Shelf
 from locpipe.engines.ranked.sieve_sizes import SAMPLE, TILE_BYTES, TILE_KEYS, TILE_QUERIES
 from locpipe.reductions.base import State
@@ -44,13 +45,9 @@ class RankedProjected:
     @classmethod
     def refusal(cls, need: Need) -> str | None:
         """What is no ranking of wide rows by the Euclidean distance."""
-        score, reduction = score_of(need.kernel), need.reduction
-        if need.library != "numpy":
-            return f"takes NumPy arrays, got {need.library}"
-        if type(reduction) is not TopK:
-            return f"ranks by TopK, got {type(reduction).__name__}"
-        if score is None or score.masks or need.has_pairs:
-            return "ranks by one distance, with no mask but ExcludeSelf"
+        if reason := no_ranking(need):
+            return reason
+        score, reduction = ranking_of(need)
         if score.metric != "euclidean":
             return f"ranks wide rows by the metric euclidean, got {score.metric}"
         if reduction.k > _MOST_NEIGHBOURS:
@@ -75,9 +72,7 @@ class RankedProjected:
     @classmethod
     def build(cls, need: Need) -> Self:
         """The engine of a ranking."""
-        score, reduction = score_of(need.kernel), need.reduction
-        if score is None or not isinstance(reduction, TopK):
-            raise TypeError("a need that was refused")
+        score, reduction = ranking_of(need)
         return cls(reduction.k, score.exclude_self)
 
     def tile_bytes(self, need: Need) -> int:
@@ -108,7 +103,9 @@ class RankedProjected:
         ids = np.asarray(row_ids(q)) if self.exclude_self else _NO_IDS
         if summary.left or not _whole(ids) or q.n_rows == 0 or summary.n_keys == 0:
             return state, doubtful
-        sifted = summary.made(self.k)
+        from locpipe.engines.ranked.sifted import Sifted
+
+        sifted = summary.made(partial(Sifted.of, k=self.k))
         if sifted is not None:
             doubtful = sifted.nearest(_floats(q.data), ids, state)
         return state, doubtful

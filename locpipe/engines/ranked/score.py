@@ -7,12 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from locpipe.blocks import KeyBlock, QueryBlock, row_ids
+from locpipe.engines.base import Need
 from locpipe.kernels.base import Kernel
 from locpipe.kernels.masks import ExcludeSelf, Mask
 from locpipe.kernels.nearness import Nearness
 from locpipe.kernels.product import Product
+from locpipe.reductions.top_k import TopK
 
-__all__ = ["Score", "allowed_pairs", "score_of", "whole_ids"]
+__all__ = ["Score", "allowed_pairs", "no_ranking", "ranking_of", "score_of", "whole_ids"]
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,26 @@ def score_of(kernel: Kernel | None) -> Score | None:
         return None
     others = tuple(mask for mask in masks if type(mask) is not ExcludeSelf)
     return Score(metrics[0], len(others) < len(masks), others)
+
+
+def no_ranking(need: Need) -> str | None:
+    """Why engines that summarise keys find no nearest ones here; None where they may."""
+    if need.library != "numpy":
+        return f"takes NumPy arrays, got {need.library}"
+    if type(need.reduction) is not TopK:
+        return f"ranks by TopK, got {type(need.reduction).__name__}"
+    score = score_of(need.kernel)
+    if score is None or score.masks or need.has_pairs:
+        return "ranks by one distance, with no mask but ExcludeSelf"
+    return None
+
+
+def ranking_of(need: Need) -> tuple[Score, TopK]:
+    """What a need that was not refused ranks by, and what is kept."""
+    score, reduction = score_of(need.kernel), need.reduction
+    if score is None or not isinstance(reduction, TopK):
+        raise TypeError("a need that was refused")
+    return score, reduction
 
 
 def whole_ids(score: Score, q: QueryBlock, k: KeyBlock) -> tuple[np.ndarray, np.ndarray] | None:

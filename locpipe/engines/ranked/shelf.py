@@ -1,8 +1,9 @@
-"""Keys of wide rows as they came, projected when the first query asks."""
+"""Keys as they came, and what is made of them when the first query asks."""
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,8 +19,8 @@ class Shelf:
     Attributes
     ----------
     data : tuple of float arrays (n_i, n_features)
-    index, ids : tuples of int64 arrays (n_i,)
-        `ids` of no rows where pairs of equal ids are kept.
+    index, ids : tuples of integer arrays (n_i,)
+        `ids` of any type, or of no rows where pairs of equal ids are kept.
     left : bool
         Whether all is left to pairs: weights take part in the score, or ids are no integers.
     """
@@ -59,16 +60,14 @@ class Shelf:
         ]
         return np.concatenate(parts, dtype=np.result_type(*self.data))
 
-    def made(self, k: int) -> Any:
-        """All keys in order and projected; None where that would not pay."""
-        from locpipe.engines.ranked.sifted import Sifted
-
+    def made(self, build: Callable[[Shelf], Any]) -> Any:
+        """What `build` makes of the keys; made once."""
         with self._lock:
             if not self._made:
-                self._made.append(Sifted.of(self._in_order(), k))
+                self._made.append(build(self))
         return self._made[0]
 
-    def _in_order(self) -> Shelf:
+    def in_order(self) -> Shelf:
         """The parts that hold keys, by ascending index."""
         parts = [part for part in zip(self.data, self.index, self.ids, strict=True) if len(part[0])]
         parts.sort(key=lambda part: int(part[1][0]))

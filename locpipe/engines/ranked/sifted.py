@@ -75,6 +75,7 @@ class Sifted:
     @classmethod
     def of(cls, shelf: Shelf, k: int) -> Self | None:
         """Put all keys in order; None where leading directions would rule out too few."""
+        shelf = shelf.in_order()
         n = shelf.n_keys
         sample = shelf.rows(np.arange(0, n, max(1, n // SAMPLE)))
         frame = Frame.of(sample, _WIDTHS[-1])

@@ -11,7 +11,7 @@ from locpipe.blocks import Array, KeyBlock, QueryBlock, row_ids, row_slices
 from locpipe.engines.base import Need
 from locpipe.engines.ranked.forest import Forest, Tree, merge, query
 from locpipe.engines.ranked.measured import best_of, is_graded, present, surrogates
-from locpipe.engines.ranked.score import score_of
+from locpipe.engines.ranked.score import no_ranking, ranking_of
 from locpipe.reductions.base import State
 from locpipe.reductions.top_k import TopK, TopKState
 
@@ -47,13 +47,9 @@ class RankedTrees:
     @classmethod
     def refusal(cls, need: Need) -> str | None:
         """What is no ranking by a distance that boxes bound."""
-        score = score_of(need.kernel)
-        if need.library != "numpy":
-            return f"takes NumPy arrays, got {need.library}"
-        if type(need.reduction) is not TopK:
-            return f"ranks by TopK, got {type(need.reduction).__name__}"
-        if score is None or score.masks or need.has_pairs:
-            return "ranks by one distance, with no mask but ExcludeSelf"
+        if reason := no_ranking(need):
+            return reason
+        score, _ = ranking_of(need)
         if score.metric not in _POWERS:
             return f"ranks by one of {', '.join(_POWERS)}, got {score.metric}"
         if need.n_features > _MOST_FEATURES:
@@ -72,9 +68,7 @@ class RankedTrees:
     @classmethod
     def build(cls, need: Need) -> Self:
         """The engine of a ranking."""
-        score, reduction = score_of(need.kernel), need.reduction
-        if score is None or not isinstance(reduction, TopK):
-            raise TypeError("a need that was refused")
+        score, reduction = ranking_of(need)
         return cls(score.metric, reduction.k, score.exclude_self)
 
     def tile_bytes(self, need: Need) -> int:
